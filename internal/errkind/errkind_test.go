@@ -1,0 +1,74 @@
+package errkind_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"holdfast/internal/errkind"
+)
+
+func TestErrorCrossesTheWire(t *testing.T) {
+	for k := errkind.Internal; k <= errkind.DeadlineReached; k++ {
+		in := &errkind.Error{
+			Kind: k, Object: "service", ID: "web", Field: "spec.name", Max: "63",
+			Seen: 3, Now: 7, Msg: "too long", Hint: "use a shorter one",
+		}
+		out := errkind.FromStatus(errkind.Status(fmt.Errorf("create: %w", in)).Err())
+		e, ok := errors.AsType[*errkind.Error](out)
+		if !ok {
+			t.Fatalf("kind %d: got %T", k, out)
+		}
+		if *e != *in {
+			t.Errorf("kind %d: got %+v, want %+v", k, e, in)
+		}
+	}
+}
+
+func TestKindsHaveCodesOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code codes.Code
+	}{
+		{errkind.Field("spec.name", "is empty"), codes.InvalidArgument},
+		{errkind.New(errkind.OutOfSequence, "changed"), codes.Aborted},
+		{errkind.New(errkind.NoLeader, "none"), codes.Unavailable},
+		{errkind.New(errkind.UnknownOutcome, "lost"), codes.Unknown},
+		{context.Canceled, codes.Canceled},
+		{fmt.Errorf("read: %w", context.DeadlineExceeded), codes.DeadlineExceeded},
+		{errors.New("boom"), codes.Internal},
+		{status.Error(codes.Unimplemented, "no"), codes.Unimplemented},
+	} {
+		if got := errkind.Status(c.err).Code(); got != c.code {
+			t.Errorf("%v: code %v, want %v", c.err, got, c.code)
+		}
+	}
+}
+
+// A connection that broke says nothing of what was done.
+func TestForeignUnavailableIsUnknownOutcome(t *testing.T) {
+	err := errkind.FromStatus(status.Error(codes.Unavailable, "connection reset"))
+	if !errkind.Is(err, errkind.UnknownOutcome) {
+		t.Errorf("got kind %v", errkind.Of(err))
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	for _, c := range []struct {
+		err  *errkind.Error
+		want string
+	}{
+		{errkind.Field("spec.name", "is empty").On("service", "x1"), "service x1: spec.name: is empty"},
+		{errkind.New(errkind.NotFound, "not found").On("task", "t"), "task t: not found"},
+		{errkind.New(errkind.NotFound, "not found").On("task", ""), "task: not found"},
+		{errkind.New(errkind.Internal, "odd"), "odd"},
+	} {
+		if c.err.Error() != c.want {
+			t.Errorf("got %q, want %q", c.err.Error(), c.want)
+		}
+	}
+}
