@@ -1,0 +1,255 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+)
+
+// pending is a transaction that is on HEAD and whose outcome is not known yet.
+type pending struct {
+	entry   *logEntry // hash is set when it is applied
+	raw     []byte    // encoded holdfast.Transaction
+	actions []actionDigest
+	after   position // the state that it leaves
+	outcome chan error
+}
+
+// queue is the transactions that wait for their outcome, in order. Those before handed are
+// with raft.
+type queue struct {
+	maxCount, maxBytes, maxEntry int
+
+	mu         sync.Mutex
+	waiting    []*pending
+	handed     int
+	last       int // how many of them were handed on last
+	bytes      int
+	elected    uint64 // newest term that raft leads in
+	lost       uint64 // newest term that it does not lead in any more
+	refusedOwn uint64
+	room       chan struct{} // closed when something leaves a full queue
+}
+
+func (q *queue) init(o Options) {
+	q.maxCount, q.maxBytes, q.maxEntry = o.MaxPending, o.MaxPendingBytes, o.MaxEntryBytes
+}
+
+func (q *queue) leads(term uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.leadsLocked(term)
+}
+
+func (q *queue) leadsLocked(term uint64) bool { return term == q.elected && term > q.lost }
+
+// waitRoom blocks while the queue is full, until ctx ends. Several callers may come through
+// at once, so the bound can be passed by as many.
+func (q *queue) waitRoom(ctx context.Context) error {
+	for {
+		q.mu.Lock()
+		if len(q.waiting) < q.maxCount && q.bytes < q.maxBytes {
+			q.mu.Unlock()
+			return nil
+		}
+		if q.room == nil {
+			q.room = make(chan struct{})
+		}
+		room, count, bytes := q.room, len(q.waiting), q.bytes
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return &errkind.Error{
+				Kind: errkind.Limit, Max: fmt.Sprintf("%d transactions, %d bytes", q.maxCount, q.maxBytes),
+				Msg:  fmt.Sprintf("too many writes wait: %d, with %d bytes; nothing was done", count, bytes),
+				Hint: "try again later", Err: ctx.Err(),
+			}
+		}
+	}
+}
+
+// push adds a transaction, unless its term is lost meanwhile: then nobody would tell its
+// outcome.
+func (q *queue) push(p *pending) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.leadsLocked(p.entry.term) {
+		return false
+	}
+	q.waiting = append(q.waiting, p)
+	q.bytes += len(p.raw)
+	return true
+}
+
+// newest returns the transaction that came last, or nil if none waits.
+func (q *queue) newest() *pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	return q.waiting[len(q.waiting)-1]
+}
+
+// at returns the waiting transaction that makes a revision, or nil.
+func (q *queue) at(revision uint64) *pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.waiting {
+		if p.entry.revision == revision {
+			return p
+		}
+	}
+	return nil
+}
+
+// waitingAt returns the n-th transaction that waits if it has the ID, else nil.
+func (q *queue) waitingAt(n int, txnID []byte) *pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if n >= len(q.waiting) || string(q.waiting[n].entry.txnID) != string(txnID) {
+		return nil
+	}
+	return q.waiting[n]
+}
+
+// firstLocked returns the transaction that waits longest if it has the ID, else nil.
+func (q *queue) firstLocked(txnID []byte) *pending {
+	if len(q.waiting) == 0 || string(q.waiting[0].entry.txnID) != string(txnID) {
+		return nil
+	}
+	return q.waiting[0]
+}
+
+// popLocked takes the first one off and tells its outcome.
+func (q *queue) popLocked(outcome error) {
+	p := q.waiting[0]
+	q.waiting[0] = nil
+	q.waiting = q.waiting[1:]
+	q.handed = max(q.handed-1, 0)
+	q.bytes -= len(p.raw)
+	p.outcome <- outcome
+	q.signalLocked()
+}
+
+// cutLocked takes off the n-th and all after it and tells their outcome.
+func (q *queue) cutLocked(n int, outcome func(*pending) error) {
+	for i, p := range q.waiting[n:] {
+		q.bytes -= len(p.raw)
+		p.outcome <- outcome(p)
+		q.waiting[n+i] = nil
+	}
+	q.waiting = q.waiting[:n]
+	q.handed = min(q.handed, n)
+	q.signalLocked()
+}
+
+func (q *queue) signalLocked() {
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// Elected tells that this member leads since term.
+func (s *MemoryStore) Elected(term uint64) {
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.elected = max(s.queue.elected, term)
+}
+
+// Lost closes Update at once. What was never handed to raft fails, and can be repeated; the
+// outcome of the rest comes through the log.
+func (s *MemoryStore) Lost(term uint64) {
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost = max(q.lost, term)
+	if q.handed < len(q.waiting) && q.waiting[q.handed].entry.term <= term {
+		q.cutLocked(q.handed, func(*pending) error { return errNotLeading("leadership was lost before it was proposed") })
+	}
+}
+
+// Next packs transactions that wait into the data of one entry: as many as fit, and one at
+// least.
+func (s *MemoryStore) Next(term uint64) []byte {
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var entry holdfast.RawEntry
+	size := 0
+	for _, p := range q.waiting[q.handed:] {
+		if p.entry.term != term || size > 0 && size+len(p.raw) > q.maxEntry {
+			break
+		}
+		size += len(p.raw)
+		entry.Transactions = append(entry.Transactions, p.raw)
+	}
+	if len(entry.Transactions) == 0 {
+		return nil
+	}
+	data, err := entry.Marshal()
+	if err != nil { // it is bytes in memory: nothing can fail
+		panic(fmt.Sprintf("store: encode entry: %v", err))
+	}
+	q.last = len(entry.Transactions)
+	q.handed += q.last
+	return data
+}
+
+// Refused takes back what Next returned last, and all that came after it: they fail, safe to
+// repeat, and HEAD goes back to the last one that raft has.
+func (s *MemoryStore) Refused(term uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.handed - q.last
+	if n < 0 || n >= len(q.waiting) || q.waiting[n].entry.term != term {
+		return // overtaken meanwhile
+	}
+	q.cutLocked(n, func(*pending) error { return errNotLeading("raft did not take it") })
+	if s.head == nil || s.head.term != term {
+		return
+	}
+	after := s.root.Load().position
+	if n > 0 {
+		after = q.waiting[n-1].after
+	}
+	s.head = &head{position: after.writable(), term: term}
+}
+
+// Stop closes Update for good. What is with raft may still be committed by the others.
+func (s *MemoryStore) Stop() {
+	q := &s.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost = math.MaxUint64
+	q.cutLocked(0, func(*pending) error { return errUnknown("this manager stopped before it was committed", nil) })
+}
+
+// writable gives a position whose database may be written without changing the other's.
+func (p position) writable() position {
+	p.db = p.db.Snapshot()
+	return p
+}
+
+func errNotLeading(why string) error {
+	return &errkind.Error{
+		Kind: errkind.NoLeader, Msg: "not committed: " + why,
+		Hint: "nothing was done: it is safe to try again",
+	}
+}
+
+func errUnknown(why string, cause error) error {
+	return &errkind.Error{
+		Kind: errkind.UnknownOutcome, Msg: "unknown outcome: " + why, Err: cause,
+		Hint: "try again with the same request ID, and get the first outcome",
+	}
+}

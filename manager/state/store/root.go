@@ -1,0 +1,104 @@
+package store
+
+import (
+	"time"
+
+	memdb "github.com/hashicorp/go-memdb"
+
+	"holdfast/api/holdfast"
+	"holdfast/manager/state"
+)
+
+// position is a state that a transaction left: the objects, and what the next transaction is
+// made from. It is never changed.
+type position struct {
+	db       *memdb.MemDB
+	revision uint64
+	txnID    []byte // of the transaction that left it
+	at       time.Time
+	requests requestCount
+}
+
+// root is everything that is replicated, at one index of the log. It is never changed; the
+// next one takes its place through one atomic pointer.
+type root struct {
+	position
+	index       uint64
+	term        uint64 // of the entry at index
+	incarnation uint64
+	hash        []byte
+	log         changeLog
+	peers       []holdfast.Peer
+	removed     []uint64
+}
+
+func (r *root) read() ReadTx { return readTx{txn: r.db.Txn(false), revision: r.revision} }
+
+// head is what the next transaction of this leader is made on.
+type head struct {
+	position
+	term uint64
+}
+
+// New makes an empty store. It accepts writes once raft has elected this member.
+func New(o Options) (*MemoryStore, error) {
+	o.setDefaults()
+	db, err := newDB()
+	if err != nil {
+		return nil, err
+	}
+	s := &MemoryStore{opts: o}
+	s.queue.init(o)
+	s.root.Store(&root{position: position{db: db}, incarnation: 1})
+	return s, nil
+}
+
+// newDB makes an empty database that closes no watch channels: what is written to a memdb of
+// its own is not watched, so the cost of that is saved.
+func newDB() (*memdb.MemDB, error) {
+	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{requestTable: requestSchema()}}
+	for _, t := range tables {
+		schema.Tables[t.Table.Name] = t.Table
+	}
+	db, err := memdb.NewMemDB(schema)
+	if err != nil {
+		return nil, err
+	}
+	return db.Snapshot(), nil
+}
+
+// Applied tells how far the log is applied, and the membership there.
+func (s *MemoryStore) Applied() state.Applied {
+	r := s.root.Load()
+	return state.Applied{
+		Index: r.index, Term: r.term, Revision: r.revision, Hash: r.hash,
+		Peers: r.peers, Removed: r.removed,
+	}
+}
+
+// Status is what there is to see of a store from outside.
+type Status struct {
+	Incarnation  uint64
+	Revision     uint64
+	Floor        uint64 // oldest revision that can be read
+	Hash         []byte // state hash at Revision
+	LogEntries   int
+	LogBytes     int
+	Requests     int
+	Pending      int
+	PendingBytes int
+	RefusedOwn   uint64 // transactions of the leader's own term that did not fit: a fault
+}
+
+// Status tells the store's position and how full its bounded parts are.
+func (s *MemoryStore) Status() Status {
+	r := s.root.Load()
+	st := Status{
+		Incarnation: r.incarnation, Revision: r.revision, Floor: r.log.floor, Hash: r.hash,
+		LogEntries: len(r.log.entries), LogBytes: r.log.bytes, Requests: r.requests.count,
+	}
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	st.Pending, st.PendingBytes, st.RefusedOwn = len(s.queue.waiting), s.queue.bytes, s.queue.refusedOwn
+	return st
+}

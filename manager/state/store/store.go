@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"holdfast/manager/state"
+)
+
+// Options are what a store is made of. All fields without a default are needed.
+type Options struct {
+	ClusterID string
+	Proposer  state.Proposer
+	Clock     func() time.Time // the leader's clock
+	NewID     func() string    // IDs of objects: 25 base-36 characters
+	NewTxnID  func() []byte    // IDs of transactions: 16 random bytes
+
+	MaxPending      int // transactions that wait for their outcome; 4096
+	MaxPendingBytes int // 64 MiB
+	MaxLog          int // revisions in the change log; 10,000
+	MaxLogBytes     int // bytes of changes in it; 64 MiB
+	MaxRequests     int // request IDs that are remembered; 100,000
+	MaxEntryBytes   int // transactions are packed into an entry up to this size; 1 MiB
+}
+
+func (o *Options) setDefaults() {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{
+		{&o.MaxPending, 4096},
+		{&o.MaxPendingBytes, 64 << 20},
+		{&o.MaxLog, 10_000},
+		{&o.MaxLogBytes, 64 << 20},
+		{&o.MaxRequests, 100_000},
+		{&o.MaxEntryBytes, 1 << 20},
+	} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+}
+
+// Result tells what a transaction did.
+type Result struct {
+	Revision uint64
+	IDs      []string // of the objects that it changed, in order
+	// Replayed tells that the request was known: this is the outcome of its first run, and
+	// the function did not run now.
+	Replayed bool
+}
+
+// MemoryStore keeps the objects. The package comment says who may call what.
+type MemoryStore struct {
+	opts  Options
+	root  atomic.Pointer[root]
+	queue queue
+
+	mu   sync.Mutex // the write lock
+	head *head      // nil while this member does not lead
+
+	events publisher
+	opened openRoots
+}
+
+var _ state.Machine = (*MemoryStore)(nil)
+
+// View calls fn with the state at the last committed revision.
+func (s *MemoryStore) View(fn func(ReadTx) error) error { return fn(s.Root()) }
+
+// Root returns a view of the last committed revision.
+func (s *MemoryStore) Root() ReadTx { return s.root.Load().read() }
+
+// Batch is Update for a change that may be larger than a transaction. See Batch.Update.
+func (s *MemoryStore) Batch(ctx context.Context, fn func(*Batch) error) error {
+	return runBatch(ctx, s, fn)
+}

@@ -1,0 +1,334 @@
+package store
+
+import (
+	"fmt"
+	"iter"
+
+	memdb "github.com/hashicorp/go-memdb"
+
+	"holdfast/api"
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+	"holdfast/manager/state"
+)
+
+// object is what a kind's generated type has.
+type object[T any] interface {
+	comparable
+	state.Object
+	Copy() T
+	Equal(any) bool
+}
+
+// Table is one kind of object: how it is stored, found and replicated. Everything about a
+// kind stands in its Table.
+type Table[T object[T]] struct {
+	kind       holdfast.Kind
+	noun       string // for people: "service"
+	uniqueName bool   // without regard to case
+	indexes    []*index[T]
+
+	id        func(T) *string
+	meta      func(T) *api.Meta
+	name      func(T) string
+	specEqual func(a, b T) bool
+	wrap      func(T) api.StoreAction
+	unwrap    func(*api.StoreAction) (T, bool)
+}
+
+// ObjectStoreConfig is a table as the store uses it, without its type.
+type ObjectStoreConfig struct {
+	Kind  holdfast.Kind
+	Table *memdb.TableSchema
+	// Save gives every object of the table, in the order of IDs, as StoreActions.
+	Save func(tx ReadTx, emit func(api.StoreAction) error) error
+	// Restore stores an object that Save gave; ok is false if it is of another kind.
+	Restore func(tx *memdb.Txn, action *api.StoreAction) (ok bool, err error)
+	// ApplyStoreAction does a committed action; ok is false if it is of another kind. An
+	// action that does not fit the state is a fault.
+	ApplyStoreAction func(tx *memdb.Txn, action *api.StoreAction) (change state.Change, ok bool, err error)
+	// NewStoreAction makes the action of a change of this kind.
+	NewStoreAction func(change state.Change) api.StoreAction
+	// Get returns the object with an ID, or nil.
+	Get func(tx ReadTx, id string) state.Object
+}
+
+// Kind returns the kind of object in the table.
+func (t *Table[T]) Kind() holdfast.Kind { return t.kind }
+
+// Noun returns the kind for people: "service".
+func (t *Table[T]) Noun() string { return t.noun }
+
+// Name returns an object's name.
+func (t *Table[T]) Name(o T) string { return t.name(o) }
+
+// Action wraps an object in a StoreAction, whose action is not set.
+func (t *Table[T]) Action(o T) api.StoreAction { return t.wrap(o) }
+
+func (t *Table[T]) table() string { return t.noun }
+
+func (t *Table[T]) index(name string) *index[T] {
+	for _, x := range t.indexes {
+		if x.name == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// schema is the table's memdb schema. Names are not a unique index there: memdb does not
+// enforce it, and overwrites; Create and Update do.
+func (t *Table[T]) schema() *memdb.TableSchema {
+	s := &memdb.TableSchema{Name: t.table(), Indexes: map[string]*memdb.IndexSchema{}}
+	for _, x := range t.indexes {
+		if x.name == indexID {
+			s.Indexes[indexID] = &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: &idIndex[T]{index: *x}}
+			continue
+		}
+		s.Indexes[x.name] = &memdb.IndexSchema{Name: x.name, AllowMissing: true, Indexer: x}
+	}
+	return s
+}
+
+// Get returns the object with an ID, or the zero T.
+func (t *Table[T]) Get(tx ReadTx, id string) T {
+	var zero T
+	raw, err := tx.memdb().First(t.table(), indexID, id)
+	if err != nil || raw == nil { // the schema is ours: memdb has no other error here
+		return zero
+	}
+	o, ok := raw.(T)
+	if !ok {
+		return zero
+	}
+	return o
+}
+
+// Find returns the objects that a selector selects, in the order of its index: for All, of
+// their IDs. It fails with errkind.Invalid if the table lacks one of the selector's indexes.
+func (t *Table[T]) Find(tx ReadTx, by By) (iter.Seq[T], error) {
+	if err := t.check(by); err != nil {
+		return nil, err
+	}
+	return t.find(tx, by), nil
+}
+
+// FindAll collects what Find returns.
+func (t *Table[T]) FindAll(tx ReadTx, by By) ([]T, error) {
+	seq, err := t.Find(tx, by)
+	if err != nil {
+		return nil, err
+	}
+	var all []T
+	for o := range seq {
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func (t *Table[T]) check(by By) error {
+	if by.op == opValue && t.index(by.index) == nil {
+		return errkind.New(errkind.Invalid, "%ss cannot be selected by %s", t.noun, by.index)
+	}
+	for _, b := range by.of {
+		if err := t.check(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
+	switch by.op {
+	case opValue:
+		name := by.index
+		if by.prefix {
+			name += "_prefix"
+		}
+		return t.scan(tx, name, by.value)
+	case opOr:
+		return func(yield func(T) bool) {
+			seen := map[string]struct{}{}
+			for _, b := range by.of {
+				for o := range t.find(tx, b) {
+					if _, dup := seen[o.GetID()]; dup {
+						continue
+					}
+					seen[o.GetID()] = struct{}{}
+					if !yield(o) {
+						return
+					}
+				}
+			}
+		}
+	case opAnd:
+		if len(by.of) == 0 {
+			return t.scan(tx, indexID+"_prefix", "")
+		}
+		return func(yield func(T) bool) {
+			for o := range t.find(tx, by.of[0]) {
+				if t.selects(And(by.of[1:]...), o) && !yield(o) {
+					return
+				}
+			}
+		}
+	}
+	return t.scan(tx, indexID+"_prefix", "")
+}
+
+// scan reads an index. A multi-valued prefix can lead to one object twice; it is given once.
+func (t *Table[T]) scan(tx ReadTx, index, value string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		it, err := tx.memdb().Get(t.table(), index, value)
+		if err != nil { // cannot be: check has seen the index
+			return
+		}
+		for raw := it.Next(); raw != nil; raw = it.Next() {
+			if o, ok := raw.(T); ok && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// selects tells whether a selector selects an object.
+func (t *Table[T]) selects(by By, o T) bool {
+	switch by.op {
+	case opValue:
+		return t.index(by.index).matches(o, by.value, by.prefix)
+	case opOr:
+		for _, b := range by.of {
+			if t.selects(b, o) {
+				return true
+			}
+		}
+		return false
+	case opAnd:
+		for _, b := range by.of {
+			if !t.selects(b, o) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Create adds an object. Its ID is made if it is empty, its Meta is the store's. The store
+// keeps a copy and returns it. It fails with errkind.Exists if the ID or a unique name is
+// taken.
+func (t *Table[T]) Create(tx *Tx, o T) (T, error) {
+	var zero T
+	o = o.Copy()
+	if *t.id(o) == "" {
+		*t.id(o) = tx.newID()
+	}
+	id := o.GetID()
+	if t.Get(tx, id) != zero {
+		return zero, errkind.New(errkind.Exists, "exists already").On(t.noun, id)
+	}
+	if tx.removed(t.kind, id) {
+		return zero, errkind.New(errkind.Exists, "was removed in this transaction").On(t.noun, id)
+	}
+	if err := t.checkName(tx, o); err != nil {
+		return zero, err
+	}
+	*t.meta(o) = tx.createdMeta()
+	return o, t.put(tx, zero, o)
+}
+
+// Update replaces an object. Its Meta.Version must be that of the object in the store, or the
+// call fails with errkind.OutOfSequence. An update that changes nothing does nothing. The
+// store keeps a copy and returns it.
+func (t *Table[T]) Update(tx *Tx, o T) (T, error) {
+	var zero T
+	old := t.Get(tx, o.GetID())
+	if old == zero {
+		return zero, errkind.New(errkind.NotFound, "not found").On(t.noun, o.GetID())
+	}
+	if seen, now := t.meta(o).Version.Index, t.meta(old).Version.Index; seen != now {
+		return zero, (&errkind.Error{
+			Kind: errkind.OutOfSequence, Seen: seen, Now: now, Field: "meta.version",
+			Msg:  fmt.Sprintf("update out of sequence: made from revision %d, it is at %d now", seen, now),
+			Hint: "read it again and repeat the change",
+		}).On(t.noun, o.GetID())
+	}
+	o = o.Copy()
+	*t.meta(o) = *t.meta(old)
+	if o.Equal(old) {
+		return old, nil
+	}
+	if err := t.checkName(tx, o); err != nil {
+		return zero, err
+	}
+	*t.meta(o) = tx.updatedMeta(*t.meta(old), !t.specEqual(old, o))
+	return o, t.put(tx, old, o)
+}
+
+// CheckSpecVersion tells whether a spec that was made from revision seen may replace that of
+// o: the spec has not changed since. Status writes in between do no harm.
+func (t *Table[T]) CheckSpecVersion(o T, seen uint64) error {
+	m := t.meta(o)
+	if m.SpecVersion.Index <= seen && seen <= m.Version.Index {
+		return nil
+	}
+	return (&errkind.Error{
+		Kind: errkind.OutOfSequence, Seen: seen, Now: m.Version.Index, Field: "version",
+		Msg: fmt.Sprintf("update out of sequence: made from revision %d, the spec last changed at %d",
+			seen, m.SpecVersion.Index),
+		Hint: "read it again and repeat the change",
+	}).On(t.noun, o.GetID())
+}
+
+// Delete removes an object and returns what it was. It fails with errkind.NotFound.
+func (t *Table[T]) Delete(tx *Tx, id string) (T, error) {
+	var zero T
+	old := t.Get(tx, id)
+	if old == zero {
+		return zero, errkind.New(errkind.NotFound, "not found").On(t.noun, id)
+	}
+	if err := tx.txn.Delete(t.table(), old); err != nil {
+		return zero, fmt.Errorf("delete %s %s: %w", t.noun, id, err)
+	}
+	return old, tx.record(t.change(old, zero))
+}
+
+func (t *Table[T]) put(tx *Tx, old, o T) error {
+	if n := o.Size(); n > MaxObjectBytes {
+		return (&errkind.Error{
+			Kind: errkind.Limit, Max: "1 MiB", Msg: fmt.Sprintf("object of %d bytes is over the limit of 1 MiB", n),
+		}).On(t.noun, t.name(o))
+	}
+	if err := tx.txn.Insert(t.table(), o); err != nil {
+		return fmt.Errorf("store %s %s: %w", t.noun, o.GetID(), err)
+	}
+	return tx.record(t.change(old, o))
+}
+
+func (t *Table[T]) change(old, o T) state.Change {
+	var zero T
+	c := state.Change{Kind: t.kind}
+	if old != zero {
+		c.Old = old
+	}
+	if o != zero {
+		c.New = o
+	}
+	return c
+}
+
+func (t *Table[T]) checkName(tx *Tx, o T) error {
+	name := t.name(o)
+	if !t.uniqueName || name == "" {
+		return nil
+	}
+	for other := range t.find(tx, ByName(name)) {
+		if other.GetID() != o.GetID() {
+			return (&errkind.Error{
+				Kind: errkind.Exists, Field: "spec.annotations.name",
+				Msg:  fmt.Sprintf("name conflicts with an existing object: %s is %s", name, other.GetID()),
+				Hint: "choose another name, or remove that one first",
+			}).On(t.noun, name)
+		}
+	}
+	return nil
+}

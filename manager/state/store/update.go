@@ -1,0 +1,243 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+	"holdfast/internal/wire"
+	"holdfast/manager/state"
+)
+
+// Update runs fn on HEAD and returns when what it changed is committed and applied here. fn
+// runs under the write lock, must do nothing but read and change tx, and may run twice.
+//
+// If fn fails, or changes nothing, its error or the revision that it read is returned, once
+// it is certain that what it saw was the committed state at some moment during the call.
+//
+// The outcome is true: errkind.NoLeader means that nothing was done and never will be,
+// errkind.UnknownOutcome that it may still be done, for example because ctx ended. If ctx
+// holds a state.Request that is known, its first outcome is returned and fn does not run.
+func (s *MemoryStore) Update(ctx context.Context, fn func(*Tx) error) (Result, error) {
+	for {
+		res, again, err := s.attempt(ctx, fn)
+		if !again {
+			return res, err
+		}
+	}
+}
+
+// attempt runs fn once. again tells that what fn saw was lost, so that it runs again.
+func (s *MemoryStore) attempt(ctx context.Context, fn func(*Tx) error) (res Result, again bool, err error) {
+	if err := s.queue.waitRoom(ctx); err != nil {
+		return Result{}, false, err
+	}
+	run, err := s.run(state.RequestFrom(ctx), fn)
+	switch {
+	case err != nil:
+		return Result{}, false, err
+	case run.replay != nil:
+		res, err = s.replay(ctx, run)
+		return res, false, err
+	case run.sealed != nil:
+		s.opts.Proposer.Wake()
+		res, err = s.await(ctx, run.sealed)
+		return res, false, err
+	}
+	return s.confirm(ctx, run)
+}
+
+// run is what happened under the lock: one of sealed (a transaction was made), replay (the
+// request is known) and neither (fn failed, or changed nothing).
+type run struct {
+	sealed   *pending
+	replay   *holdfast.RequestRecord
+	digest   []byte
+	term     uint64
+	revision uint64   // that fn saw
+	saw      *pending // the transaction that made it, or of replay, if it waited then
+	err      error    // of fn
+}
+
+func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.head
+	if h == nil || !s.queue.leads(h.term) {
+		return run{}, errNotLeading("this manager does not lead")
+	}
+	r := run{term: h.term, revision: h.revision, digest: req.Digest, saw: s.queue.newest()}
+	txn := h.db.Txn(true)
+	defer txn.Abort() // does nothing after Commit
+	if req.ID != "" {
+		known, err := findRequest(txn, req.Caller, req.ID)
+		if err != nil {
+			return run{}, err
+		}
+		if known != nil {
+			// It is committed, or it waits: HEAD has nothing else.
+			r.replay, r.saw = known, s.queue.at(known.Revision)
+			return r, nil
+		}
+		if err := h.checkRequest(req); err != nil {
+			return run{}, err
+		}
+	}
+	now := s.opts.Clock()
+	if now.Before(h.at) {
+		now = h.at
+	}
+	tx := &Tx{txn: txn, base: h.revision, now: now, newID: s.opts.NewID}
+	if r.err = fn(tx); r.err != nil {
+		return r, nil
+	}
+	changes := tx.net()
+	if len(changes) == 0 {
+		return r, nil
+	}
+	p, err := s.seal(h, req, now, changes)
+	if err != nil {
+		r.err = err
+		return r, nil
+	}
+	p.after = position{revision: p.entry.revision, txnID: p.entry.txnID, at: now, requests: h.requests}
+	if record := p.entry.record(); record != nil {
+		if p.after.requests, err = addRequest(txn, h.requests, record, s.opts.MaxRequests); err != nil {
+			return run{}, err
+		}
+	}
+	txn.Commit()
+	p.after.db = h.db.Snapshot()
+	if !s.queue.push(p) {
+		s.head = nil // it holds what will never be
+		return run{}, errNotLeading("leadership was lost before it was proposed")
+	}
+	s.head = &head{position: p.after, term: h.term}
+	s.head.db = h.db
+	r.sealed = p
+	return r, nil
+}
+
+// checkRequest refuses a request ID that may have been forgotten: it can have been done.
+func (h *head) checkRequest(req state.Request) error {
+	seen, err := wire.ParseRequestID(req.ID)
+	if err != nil {
+		return err
+	}
+	if seen < h.requests.floor {
+		e := errUnknown(fmt.Sprintf("the request ID was made at revision %d; requests before revision %d are forgotten",
+			seen, h.requests.floor), nil)
+		return e
+	}
+	return nil
+}
+
+// seal makes the transaction of the changes.
+func (s *MemoryStore) seal(h *head, req state.Request, now time.Time, changes []state.Change) (*pending, error) {
+	e := &logEntry{
+		revision: h.revision + 1, term: h.term, txnID: s.opts.NewTxnID(), parent: h.txnID,
+		at: timestamp(now), request: req, changes: changes,
+	}
+	raw := e.header()
+	p := &pending{entry: e, outcome: make(chan error, 1)}
+	for _, c := range changes {
+		action := tableOf(c.Kind).NewStoreAction(c)
+		data, err := action.Marshal()
+		if err != nil {
+			return nil, fmt.Errorf("encode change: %w", err)
+		}
+		raw.Actions = append(raw.Actions, data)
+		p.actions = append(p.actions, digestAction(data))
+	}
+	var err error
+	if p.raw, err = raw.Marshal(); err != nil {
+		return nil, fmt.Errorf("encode transaction: %w", err)
+	}
+	e.size = len(p.raw)
+	if e.size > MaxTransactionBytes {
+		return nil, &errkind.Error{
+			Kind: errkind.Limit, Max: "4 MiB",
+			Msg:  fmt.Sprintf("transaction of %d bytes is over the limit of 4 MiB", e.size),
+			Hint: "split it",
+		}
+	}
+	return p, nil
+}
+
+// header gives the entry as a transaction without its actions.
+func (e *logEntry) header() *holdfast.RawTransaction {
+	return &holdfast.RawTransaction{
+		ID: e.txnID, Parent: e.parent, Revision: e.revision, Term: e.term, At: e.at,
+		RequestID: e.request.ID, Digest: e.request.Digest, Caller: e.request.Caller, Message: e.request.Message,
+	}
+}
+
+// await blocks until the outcome of a transaction is known, or ctx ends.
+func (s *MemoryStore) await(ctx context.Context, p *pending) (Result, error) {
+	select {
+	case err := <-p.outcome:
+		p.outcome <- err // for others that wait
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{Revision: p.entry.revision, IDs: p.entry.ids()}, nil
+	case <-ctx.Done():
+		return Result{}, errUnknown("the time ran out before it was committed", ctx.Err())
+	}
+}
+
+// replay returns the outcome of the first run of a request.
+func (s *MemoryStore) replay(ctx context.Context, r run) (Result, error) {
+	known := r.replay
+	if !bytes.Equal(known.Digest, r.digest) {
+		return Result{}, errkind.Field(wire.RequestID, "was used for another request").
+			WithHint("make a new request ID for each request")
+	}
+	if r.saw != nil {
+		if _, err := s.await(ctx, r.saw); err != nil {
+			return Result{}, err
+		}
+		return Result{Revision: known.Revision, IDs: known.IDs, Replayed: true}, nil
+	}
+	committed, err := findRequest(s.root.Load().db.Txn(false), known.Caller, known.ID)
+	if err != nil {
+		return Result{}, err
+	}
+	if committed == nil || committed.Revision != known.Revision {
+		return Result{}, errNotLeading("leadership was lost before the first run was proposed")
+	}
+	return Result{Revision: known.Revision, IDs: known.IDs, Replayed: true}, nil
+}
+
+// confirm returns what fn said without changing anything, once it is certain that it was true:
+// what it saw is committed, and this member still led when it ran.
+func (s *MemoryStore) confirm(ctx context.Context, r run) (res Result, again bool, err error) {
+	if r.saw != nil {
+		if _, err := s.await(ctx, r.saw); err != nil {
+			if ctx.Err() != nil {
+				return Result{}, false, nothingDone(ctx)
+			}
+			return Result{}, true, nil
+		}
+	}
+	if err := s.opts.Proposer.ReadIndex(ctx); err != nil {
+		if ctx.Err() != nil {
+			return Result{}, false, nothingDone(ctx)
+		}
+		return Result{}, false, err
+	}
+	if !s.queue.leads(r.term) {
+		return Result{}, true, nil
+	}
+	return Result{Revision: r.revision}, false, r.err
+}
+
+func nothingDone(ctx context.Context) error {
+	return &errkind.Error{
+		Kind: errkind.NoLeader, Msg: "the time ran out before the answer was certain; nothing was done", Err: ctx.Err(),
+		Hint: "it is safe to try again",
+	}
+}
