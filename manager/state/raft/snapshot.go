@@ -1,0 +1,83 @@
+package raft
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"holdfast/manager/state/raft/storage"
+)
+
+// snapshots is the state of snapshot taking; one is written at a time.
+type snapshots struct {
+	mu      sync.Mutex
+	last    uint64 // index of the newest one that the log names
+	writing bool
+	group   sync.WaitGroup
+}
+
+func (s *snapshots) wait() { s.group.Wait() }
+
+// takeSnapshot begins a snapshot if enough was applied since the last one. It is called
+// between two calls of Apply, so the image is the state at one index.
+func (n *Node) takeSnapshot() {
+	s := &n.snapshots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := n.cfg.Machine.Applied()
+	if s.writing || at.Index < s.last+n.cfg.Settings().SnapshotInterval {
+		return
+	}
+	s.writing = true
+	image := n.cfg.Machine.Image()
+	s.group.Go(func() {
+		marker, err := save(n.cfg.FS, n.cfg.Dir, image)
+		if err != nil {
+			// The log goes on growing, and nothing is lost: it is tried again after as many
+			// entries more.
+			n.cfg.Logger.Error("snapshot failed", "index", at.Index, "err", err)
+			n.snapshotDone(storage.Marker{Index: at.Index})
+			return
+		}
+		n.appends.queue.put(appendWork{snapshot: &marker})
+	})
+}
+
+// snapshotDone is called when a snapshot is the one to load, or is not needed.
+func (n *Node) snapshotDone(marker storage.Marker) {
+	s := &n.snapshots
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, marker.Index)
+	if !marker.Received {
+		s.writing = false
+	}
+	n.cfg.Logger.Debug("snapshot is in place", "index", marker.Index, "received", marker.Received)
+}
+
+// SnapshotFile opens the file of the snapshot that a message names, to be sent to a peer.
+func (n *Node) SnapshotFile(m *pb.Message) (io.ReadCloser, int64, error) {
+	meta := m.GetSnapshot().GetMetadata()
+	return storage.OpenSnapshotFile(n.cfg.FS, n.cfg.Dir, meta.GetIndex(), meta.GetTerm())
+}
+
+// ReceiveSnapshot reads the file of a snapshot that a peer sends, checks it, makes it durable,
+// and only then hands the message to raft.
+func (n *Node) ReceiveSnapshot(m *pb.Message, file io.Reader) error {
+	meta := m.GetSnapshot().GetMetadata()
+	w, err := storage.ReceiveSnapshot(n.cfg.FS, n.cfg.Dir, meta.GetIndex(), meta.GetTerm())
+	if err != nil {
+		return fmt.Errorf("receive snapshot at entry %d: %w", meta.GetIndex(), err)
+	}
+	if _, err := io.Copy(w, file); err != nil {
+		return errors.Join(fmt.Errorf("receive snapshot at entry %d: %w", meta.GetIndex(), err), w.Abort())
+	}
+	if err := w.Commit(); err != nil {
+		return fmt.Errorf("receive snapshot at entry %d: %w", meta.GetIndex(), err)
+	}
+	n.Receive([]*pb.Message{m})
+	return nil
+}

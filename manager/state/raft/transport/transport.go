@@ -1,0 +1,174 @@
+// Package transport carries raft messages and snapshots between managers, over gRPC.
+//
+// Each peer has a queue, a goroutine that sends what is in it as batches over one stream, and
+// at most one snapshot on its way on a stream of its own, so that neither waits for the other.
+// Nothing here blocks raft: a full queue or a broken stream drops messages and reports the
+// peer as unreachable, and raft sends again. The Server is the other end.
+package transport
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/grpc"
+
+	"holdfast/api/holdfast"
+	"holdfast/manager/state/raft"
+)
+
+// Bounds of what waits for one peer.
+const (
+	maxQueued      = 4096
+	maxQueuedBytes = 64 << 20
+	maxBatchBytes  = 2 << 20
+	chunkBytes     = 256 << 10
+)
+
+// Format is the version of the entry format that this program reads.
+const Format = 1
+
+// Node is what the transport tells of and asks for.
+type Node interface {
+	Receive(messages []*pb.Message)
+	ReceiveSnapshot(m *pb.Message, file io.Reader) error
+	ReportUnreachable(raftID uint64)
+	ReportSnapshot(raftID uint64, ok bool)
+	SnapshotFile(m *pb.Message) (io.ReadCloser, int64, error)
+	Removed()
+}
+
+// Position is where a member is.
+type Position struct {
+	Revision uint64
+	Hash     []byte
+}
+
+// Config is what a transport is made of.
+type Config struct {
+	ClusterID string
+	NodeID    string
+	RaftID    uint64
+	Process   uint64 // differs from that of the process before
+	Dial      func(addr string) (*grpc.ClientConn, error)
+	Position  func() Position
+	// IsRemoved tells whether a raft ID is one of a member that was removed.
+	IsRemoved func(raftID uint64) bool
+	Logger    *slog.Logger
+}
+
+// Transport sends to peers.
+type Transport struct {
+	cfg  Config
+	node Node
+
+	ctx    context.Context //nolint:containedctx // of the peers' goroutines, ended by Stop
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	mu    sync.Mutex
+	peers map[uint64]*peer
+
+	heard heard
+}
+
+var _ raft.Transport = (*Transport)(nil)
+
+// New makes a transport. Attach it to a node before the node runs.
+func New(cfg Config) *Transport {
+	t := &Transport{cfg: cfg, peers: map[uint64]*peer{}}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+// Attach tells which node it is of.
+func (t *Transport) Attach(n Node) { t.node = n }
+
+// Stop ends all sending and waits for it.
+func (t *Transport) Stop() {
+	t.cancel()
+	t.group.Wait()
+}
+
+// SetPeers implements raft.Transport.
+func (t *Transport) SetPeers(members []holdfast.Peer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.Err() != nil {
+		return
+	}
+	now := make(map[uint64]*peer, len(members))
+	for _, m := range members {
+		if m.RaftID == t.cfg.RaftID {
+			continue
+		}
+		if old, ok := t.peers[m.RaftID]; ok && old.addr == m.Addr {
+			now[m.RaftID] = old
+			delete(t.peers, m.RaftID)
+			continue
+		}
+		p := newPeer(t, m.RaftID, m.Addr)
+		t.group.Go(p.run)
+		now[m.RaftID] = p
+	}
+	for _, gone := range t.peers {
+		gone.cancel()
+	}
+	t.peers = now
+}
+
+// Send implements raft.Transport.
+func (t *Transport) Send(messages []*pb.Message) {
+	if len(messages) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range messages {
+		p, ok := t.peers[m.GetTo()]
+		switch {
+		case !ok: // left, or not known yet
+			if m.GetType() == pb.MsgSnap {
+				t.node.ReportSnapshot(m.GetTo(), false)
+			}
+		case m.GetType() == pb.MsgSnap:
+			p.sendSnapshot(m)
+		default:
+			p.put(m)
+		}
+	}
+}
+
+// heard is what the peers said last of themselves.
+type heard struct {
+	mu    sync.Mutex
+	peers map[uint64]Heard
+}
+
+// Heard is what a peer said last of itself.
+type Heard struct {
+	Position
+	Process uint64
+	Format  uint32
+}
+
+func (h *heard) note(b *holdfast.Batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.peers == nil {
+		h.peers = map[uint64]Heard{}
+	}
+	h.peers[b.From] = Heard{
+		Position: Position{Revision: b.Revision, Hash: b.Hash}, Process: b.Process, Format: b.Format,
+	}
+}
+
+// Heard returns what a peer said last of itself; ok is false if nothing was heard of it.
+func (t *Transport) Heard(raftID uint64) (h Heard, ok bool) {
+	t.heard.mu.Lock()
+	defer t.heard.mu.Unlock()
+	h, ok = t.heard.peers[raftID]
+	return h, ok
+}
