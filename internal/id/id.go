@@ -21,7 +21,7 @@ const (
 // New returns a new random ID.
 func New() string {
 	var b [randomBytes]byte
-	rand.Read(b[:]) //nolint:errcheck // it never returns an error, and ends the process if it cannot read
+	rand.Read(b[:]) // never returns an error: it ends the process if it cannot read
 	s := new(big.Int).SetBytes(b[:]).Text(base)
 	return strings.Repeat("0", Length-len(s)) + s
 }
