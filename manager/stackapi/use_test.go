@@ -1,0 +1,111 @@
+package stackapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"holdfast/api"
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+	"holdfast/manager/state/store"
+)
+
+// What others still use is not removed, and they are named.
+func TestDeployKeepsWhatOthersUse(t *testing.T) {
+	f := newFixture(t)
+	f.deploy(app("a"))
+	other := serviceSpec("b_web")
+	other.Task = app("a").Services[0].Task
+	f.deploy(&holdfast.DeployRequest{
+		Name: "b", Services: []api.ServiceSpec{other},
+		ExternalNetworks: []string{"a_front"}, ExternalSecrets: []string{"a_key"}, ExternalConfigs: []string{"a_conf"},
+	})
+	before := f.store.Root().Revision()
+	for noun, change := range map[string]func(*holdfast.DeployRequest){
+		"network a_front": func(r *holdfast.DeployRequest) { r.Networks, r.Services[0].Task.Networks = nil, nil },
+		"secret a_key": func(r *holdfast.DeployRequest) {
+			r.Secrets, r.Services[0].Task.GetContainer().Secrets = nil, nil
+		},
+		"config a_conf": func(r *holdfast.DeployRequest) {
+			r.Configs, r.Services[0].Task.GetContainer().Configs = nil, nil
+		},
+	} {
+		r := app("a")
+		change(r)
+		_, err := f.Deploy(t.Context(), r)
+		wantError(t, err, errkind.Refused, "", noun, "b_web")
+	}
+	_, err := f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
+	wantError(t, err, errkind.Refused, "", "a_key", "b_web")
+	if got := f.store.Root().Revision(); got != before {
+		t.Errorf("the revision moved from %d to %d", before, got)
+	}
+}
+
+// The tasks of the stack's own services cannot end before their services change, so they do
+// not hold a network; those of others do.
+func TestTasksInANetworkThatGoes(t *testing.T) {
+	without := app("a")
+	without.Networks, without.Services[0].Task.Networks = nil, nil
+	t.Run("own", func(t *testing.T) {
+		f := newFixture(t)
+		f.deploy(app("a"))
+		f.task(f.service("a_web"))
+		if got := say(f.deploy(without).Changes); !strings.Contains(got, "removed network a_front") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("of a stranger", func(t *testing.T) {
+		f := newFixture(t)
+		f.deploy(app("a"))
+		f.task(f.service("a_web"))
+		f.update(func(tx *store.Tx) error { // its service is gone
+			web := f.service("a_web")
+			_, err := store.Tasks.Create(tx, &api.Task{
+				Annotations: api.Annotations{Name: "leftover"}, Spec: web.Spec.Task, DesiredState: api.TaskState_RUNNING,
+			})
+			return err
+		})
+		_, err := f.Deploy(t.Context(), without)
+		wantError(t, err, errkind.Refused, "", "network a_front", "leftover")
+		if strings.Contains(err.Error(), "a_web") {
+			t.Errorf("%v: names a task of the stack's own", err)
+		}
+		_, err = f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
+		wantError(t, err, errkind.Refused, "", "network a_front", "leftover")
+		f.update(func(tx *store.Tx) error {
+			all := must(store.Tasks.FindAll(tx, store.ByName("leftover")))
+			ended := all[0].Copy()
+			ended.Status.State = api.TaskState_COMPLETE
+			_, err := store.Tasks.Update(tx, ended)
+			return err
+		})
+		f.deploy(without)
+	})
+}
+
+// An error names some of many, and tells how many more there are.
+func TestErrorsNameSomeOfMany(t *testing.T) {
+	f := newFixture(t)
+	r := app("a")
+	for i := range 40 {
+		r.ExternalNetworks = append(r.ExternalNetworks, fmt.Sprint("gone", i))
+	}
+	_, err := f.Deploy(t.Context(), r)
+	wantError(t, err, errkind.Invalid, "external_networks[0]", `"gone0"`, `"gone31"`, "and 8 more")
+
+	f.deploy(app("a"))
+	spec := f.service("a_web").Spec.Task
+	f.update(func(tx *store.Tx) error {
+		for i := range 8 {
+			_, err := store.Tasks.Create(tx, &api.Task{Annotations: api.Annotations{Name: fmt.Sprint("t", i)}, Spec: spec})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	_, err = f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
+	wantError(t, err, errkind.Refused, "", "network a_front", "and 3 more")
+}
