@@ -1,0 +1,139 @@
+package manager
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"holdfast/internal/errkind"
+	"holdfast/internal/wire"
+	"holdfast/manager/state"
+)
+
+// Bounds of a call.
+const (
+	maxRequestBytes = 4 << 20
+	maxReplyBytes   = 64 << 20
+	maxMessageText  = 1 << 10 // of the holdfast-message header
+)
+
+// operator is who calls, until certificates tell.
+const operator = "operator"
+
+// forwarder passes a call on to the leader.
+type forwarder interface {
+	Forward(ctx context.Context, method string, request any) (any, error)
+}
+
+// interceptor is what every call goes through: who may call it, who answers it, how big it may
+// be, how errors look, and which revision the reply tells.
+type interceptor struct {
+	classes  map[string]class
+	leads    func() bool
+	forward  forwarder
+	revision func() string // the Revision trailer
+	calls    *drain
+	log      *slog.Logger
+}
+
+func (i *interceptor) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (reply any, err error) {
+	i.calls.begin()
+	defer i.calls.end()
+	defer func() {
+		if p := recover(); p != nil {
+			i.log.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+			reply, err = nil, errkind.New(errkind.Internal, "a fault of this manager; its log has the details")
+		}
+		if err != nil {
+			reply, err = nil, errkind.Status(err).Err()
+		}
+	}()
+	class := i.classes[info.FullMethod]
+	if class == denied {
+		return nil, errkind.New(errkind.NotAllowed, "%s may not be called", info.FullMethod)
+	}
+	if err := checkSize(request); err != nil {
+		return nil, err
+	}
+	if (class == writing || class == leading) && !i.leads() {
+		return i.forward.Forward(ctx, info.FullMethod, request)
+	}
+	if class == writing {
+		if ctx, err = withRequest(ctx, info.FullMethod, request); err != nil {
+			return nil, err
+		}
+	}
+	reply, err = handle(ctx, request)
+	if class != internal {
+		if trailerErr := grpc.SetTrailer(ctx, metadata.Pairs(wire.Revision, i.revision())); trailerErr != nil {
+			return nil, trailerErr
+		}
+	}
+	return reply, err
+}
+
+func (i *interceptor) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
+) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			i.log.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+			err = errkind.New(errkind.Internal, "a fault of this manager; its log has the details")
+		}
+		if err != nil {
+			err = errkind.Status(err).Err()
+		}
+	}()
+	if i.classes[info.FullMethod] == denied {
+		return errkind.New(errkind.NotAllowed, "%s may not be called", info.FullMethod)
+	}
+	return handle(srv, stream)
+}
+
+func checkSize(request any) error {
+	sized, ok := request.(interface{ Size() int })
+	if !ok {
+		return nil
+	}
+	if n := sized.Size(); n > maxRequestBytes {
+		return &errkind.Error{
+			Kind: errkind.Limit, Max: "4 MiB", Msg: fmt.Sprintf("request of %d bytes is over the limit of 4 MiB", n),
+			Hint: "split it into several",
+		}
+	}
+	return nil
+}
+
+// withRequest puts what the transaction is stamped with into the context.
+func withRequest(ctx context.Context, method string, request any) (context.Context, error) {
+	r := state.Request{
+		ID: wire.Incoming(ctx, wire.RequestID), Message: wire.Incoming(ctx, wire.Message), Caller: operator,
+	}
+	if len(r.Message) > maxMessageText {
+		return nil, errkind.Field(wire.Message, "is longer than %d bytes", maxMessageText)
+	}
+	if r.ID != "" {
+		if _, err := wire.ParseRequestID(r.ID); err != nil {
+			return nil, err
+		}
+		m, ok := request.(interface{ Marshal() ([]byte, error) })
+		if !ok {
+			return nil, fmt.Errorf("request of type %T cannot be told from others", request)
+		}
+		data, err := m.Marshal()
+		if err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+		h := sha256.New()
+		h.Write([]byte(method))
+		h.Write([]byte{0})
+		h.Write(data)
+		r.Digest = h.Sum(nil)
+	}
+	return state.WithRequest(ctx, r), nil
+}
