@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"holdfast/api"
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+)
+
+// newFake returns a manager of a cluster of three, with two nodes of one name and a task.
+func newFake() *fake {
+	f := &fake{}
+	for _, hostname := range []string{"one", "twin", "twin"} {
+		n := &api.Node{
+			ID: f.newID("node"), Meta: f.meta(), Status: api.NodeStatus{State: api.NodeStatus_READY},
+			Description: &api.NodeDescription{Hostname: hostname},
+		}
+		f.nodes = append(f.nodes, n)
+		f.members = append(f.members, &holdfast.Member{
+			RaftID: uint64(len(f.nodes)), NodeID: n.ID, Hostname: hostname, Addr: "127.0.0.1:1",
+			Role: "voter", Leader: hostname == "one", Reachable: true, AppliedRevision: 7,
+			MatchIndex: 9, State: "replicate",
+		})
+	}
+	f.nodes[0].ManagerStatus = &api.ManagerStatus{Leader: true}
+	f.nodes[1].ManagerStatus = &api.ManagerStatus{Reachability: api.RaftMemberStatus_REACHABLE}
+	return f
+}
+
+func (f *fake) ListNetworks(_ context.Context, r *api.ListNetworksRequest) (*api.ListNetworksResponse, error) {
+	reply := &api.ListNetworksResponse{}
+	for _, n := range f.networks {
+		if pass(r.Filters, n.ID, n.Spec.Annotations.Name, n.Spec.Annotations.Labels) {
+			reply.Networks = append(reply.Networks, n)
+		}
+	}
+	return reply, nil
+}
+
+func (f *fake) GetNetwork(_ context.Context, r *api.GetNetworkRequest) (*api.GetNetworkResponse, error) {
+	n, err := find(f.networks, "network", r.NetworkID)
+	return &api.GetNetworkResponse{Network: n}, err
+}
+
+func (f *fake) CreateNetwork(_ context.Context, r *api.CreateNetworkRequest) (*api.CreateNetworkResponse, error) {
+	n := &api.Network{ID: f.newID("network"), Meta: f.meta(), Spec: *r.Spec}
+	f.networks = append(f.networks, n)
+	return &api.CreateNetworkResponse{Network: n}, nil
+}
+
+func (f *fake) RemoveNetwork(_ context.Context, r *api.RemoveNetworkRequest) (*api.RemoveNetworkResponse, error) {
+	for _, s := range f.services {
+		if slices.ContainsFunc(s.Spec.Task.Networks, func(n *api.NetworkAttachmentConfig) bool { return n.Target == r.NetworkID }) {
+			return nil, errkind.New(errkind.Refused, "is in use by service %s", s.Spec.Annotations.Name).On("network", r.NetworkID)
+		}
+	}
+	return &api.RemoveNetworkResponse{}, remove(&f.networks, "network", r.NetworkID)
+}
+
+func (f *fake) ListSecrets(_ context.Context, r *api.ListSecretsRequest) (*api.ListSecretsResponse, error) {
+	reply := &api.ListSecretsResponse{}
+	for _, s := range f.secrets {
+		if pass(r.Filters, s.ID, s.Spec.Annotations.Name, s.Spec.Annotations.Labels) {
+			reply.Secrets = append(reply.Secrets, s)
+		}
+	}
+	return reply, nil
+}
+
+// GetSecret sends the data, which a manager does not: ctl must not show it even so.
+func (f *fake) GetSecret(_ context.Context, r *api.GetSecretRequest) (*api.GetSecretResponse, error) {
+	s, err := find(f.secrets, "secret", r.SecretID)
+	return &api.GetSecretResponse{Secret: s}, err
+}
+
+func (f *fake) CreateSecret(_ context.Context, r *api.CreateSecretRequest) (*api.CreateSecretResponse, error) {
+	s := &api.Secret{ID: f.newID("secret"), Meta: f.meta(), Spec: *r.Spec}
+	f.secrets = append(f.secrets, s)
+	return &api.CreateSecretResponse{Secret: s}, nil
+}
+
+func (f *fake) RemoveSecret(_ context.Context, r *api.RemoveSecretRequest) (*api.RemoveSecretResponse, error) {
+	return &api.RemoveSecretResponse{}, remove(&f.secrets, "secret", r.SecretID)
+}
+
+func (f *fake) ListConfigs(_ context.Context, r *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
+	reply := &api.ListConfigsResponse{}
+	for _, c := range f.configs {
+		if pass(r.Filters, c.ID, c.Spec.Annotations.Name, c.Spec.Annotations.Labels) {
+			reply.Configs = append(reply.Configs, c)
+		}
+	}
+	return reply, nil
+}
+
+func (f *fake) GetConfig(_ context.Context, r *api.GetConfigRequest) (*api.GetConfigResponse, error) {
+	c, err := find(f.configs, "config", r.ConfigID)
+	return &api.GetConfigResponse{Config: c}, err
+}
+
+func (f *fake) CreateConfig(_ context.Context, r *api.CreateConfigRequest) (*api.CreateConfigResponse, error) {
+	c := &api.Config{ID: f.newID("config"), Meta: f.meta(), Spec: *r.Spec}
+	f.configs = append(f.configs, c)
+	return &api.CreateConfigResponse{Config: c}, nil
+}
+
+func (f *fake) RemoveConfig(_ context.Context, r *api.RemoveConfigRequest) (*api.RemoveConfigResponse, error) {
+	return &api.RemoveConfigResponse{}, remove(&f.configs, "config", r.ConfigID)
+}
+
+// nodeFilters have the labels that people set under another name.
+type nodeFilters struct{ *api.ListNodesRequest_Filters }
+
+func (n nodeFilters) GetLabels() map[string]string { return n.GetNodeLabels() }
+
+func (f *fake) ListNodes(_ context.Context, r *api.ListNodesRequest) (*api.ListNodesResponse, error) {
+	reply := &api.ListNodesResponse{}
+	for _, n := range f.nodes {
+		if pass(nodeFilters{r.Filters}, n.ID, n.Description.Hostname, n.Spec.Annotations.Labels) {
+			reply.Nodes = append(reply.Nodes, n)
+		}
+	}
+	return reply, nil
+}
+
+func (f *fake) GetNode(_ context.Context, r *api.GetNodeRequest) (*api.GetNodeResponse, error) {
+	n, err := find(f.nodes, "node", r.NodeID)
+	return &api.GetNodeResponse{Node: n}, err
+}
+
+func (f *fake) UpdateNode(_ context.Context, r *api.UpdateNodeRequest) (*api.UpdateNodeResponse, error) {
+	n, err := find(f.nodes, "node", r.NodeID)
+	if err == nil {
+		n.Spec = *r.Spec
+	}
+	return &api.UpdateNodeResponse{Node: n}, err
+}
+
+func (f *fake) ListTasks(_ context.Context, r *api.ListTasksRequest) (*api.ListTasksResponse, error) {
+	reply := &api.ListTasksResponse{}
+	for _, t := range f.tasks {
+		if len(r.Filters.ServiceIDs) > 0 && !slices.Contains(r.Filters.ServiceIDs, t.ServiceID) {
+			continue
+		}
+		if pass(r.Filters, t.ID, t.Annotations.Name, t.ServiceAnnotations.Labels) {
+			reply.Tasks = append(reply.Tasks, t)
+		}
+	}
+	return reply, nil
+}
+
+func (f *fake) GetTask(_ context.Context, r *api.GetTaskRequest) (*api.GetTaskResponse, error) {
+	t, err := find(f.tasks, "task", r.TaskID)
+	return &api.GetTaskResponse{Task: t}, err
+}
+
+func (f *fake) RemoveTask(_ context.Context, r *api.RemoveTaskRequest) (*api.RemoveTaskResponse, error) {
+	return &api.RemoveTaskResponse{}, remove(&f.tasks, "task", r.TaskID)
+}
+
+func (f *fake) cluster() *api.Cluster {
+	return &api.Cluster{
+		ID: "cluster000000000000000001", Spec: api.ClusterSpec{Annotations: api.Annotations{Name: "default"}},
+		RootCA: api.RootCA{JoinTokens: api.JoinTokens{Manager: "SWMTKN-1-m", Worker: "SWMTKN-1-w"}},
+	}
+}
+
+func (f *fake) ListClusters(_ context.Context, r *api.ListClustersRequest) (*api.ListClustersResponse, error) {
+	reply := &api.ListClustersResponse{}
+	if pass(r.Filters, f.cluster().ID, "default", nil) {
+		reply.Clusters = append(reply.Clusters, f.cluster())
+	}
+	return reply, nil
+}
+
+func (f *fake) GetCluster(context.Context, *api.GetClusterRequest) (*api.GetClusterResponse, error) {
+	return &api.GetClusterResponse{Cluster: f.cluster()}, nil
+}
+
+func (f *fake) Members(context.Context, *holdfast.MembersRequest) (*holdfast.MembersResponse, error) {
+	return &holdfast.MembersResponse{Members: f.members}, nil
+}
+
+func (f *fake) Status(context.Context, *holdfast.StatusRequest) (*holdfast.StatusResponse, error) {
+	return &holdfast.StatusResponse{
+		ClusterID: f.cluster().ID, Leader: 1, Term: 2, Revision: 7, Floor: 0, Members: f.members,
+	}, nil
+}
+
+func (f *fake) RemoveMember(_ context.Context, r *holdfast.RemoveMemberRequest) (*holdfast.RemoveMemberResponse, error) {
+	f.members = slices.DeleteFunc(f.members, func(m *holdfast.Member) bool { return m.RaftID == r.RaftID })
+	return &holdfast.RemoveMemberResponse{}, nil
+}
+
+// Deploy creates the services of a stack and keeps the request; a second one changes nothing.
+func (f *fake) Deploy(_ context.Context, r *holdfast.DeployRequest) (*holdfast.DeployResponse, error) {
+	reply := &holdfast.DeployResponse{}
+	for i := range r.Services {
+		ch := &holdfast.StackChange{Kind: holdfast.Kind_KIND_SERVICE, Name: r.Services[i].Annotations.Name}
+		if f.deployed == nil {
+			s := &api.Service{ID: f.newID("service"), Spec: r.Services[i]}
+			s.Meta = f.meta()
+			f.services = append(f.services, s)
+			ch.Action, ch.ID = holdfast.StackChange_CREATED, s.ID
+		}
+		reply.Changes = append(reply.Changes, ch)
+	}
+	f.deployed, reply.Revision = r, f.revision
+	return reply, nil
+}
+
+func (f *fake) List(context.Context, *holdfast.ListStacksRequest) (*holdfast.ListStacksResponse, error) {
+	reply := &holdfast.ListStacksResponse{Revision: f.revision}
+	if f.deployed != nil {
+		reply.Stacks = append(reply.Stacks, &holdfast.Stack{Name: f.deployed.Name, Services: uint64(len(f.services))})
+	}
+	return reply, nil
+}
+
+func (f *fake) Remove(_ context.Context, r *holdfast.RemoveStackRequest) (*holdfast.RemoveStackResponse, error) {
+	if f.deployed == nil || f.deployed.Name != r.Name {
+		return nil, errkind.New(errkind.NotFound, "not found").On("stack", r.Name)
+	}
+	reply := &holdfast.RemoveStackResponse{Revision: f.revision}
+	for _, s := range f.services {
+		reply.Changes = append(reply.Changes, &holdfast.StackChange{
+			Action: holdfast.StackChange_REMOVED, Kind: holdfast.Kind_KIND_SERVICE, ID: s.ID, Name: s.Spec.Annotations.Name,
+		})
+	}
+	f.services, f.deployed = nil, nil
+	return reply, nil
+}

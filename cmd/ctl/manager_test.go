@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"holdfast/api"
+	"holdfast/api/holdfast"
+	"holdfast/internal/codec"
+	"holdfast/internal/errkind"
+	"holdfast/internal/wire"
+	"holdfast/manager/controlapi"
+	"holdfast/manager/stackapi"
+	"holdfast/manager/state"
+	"holdfast/manager/state/store"
+	"holdfast/manager/state/store/storetest"
+)
+
+// TestManagerScripts runs the scripts of testdata/manager against a manager's real services,
+// over a store that commits by itself.
+func TestManagerScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           filepath.Join("testdata", "manager"),
+		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			socket := filepath.Join(e.WorkDir, "m.sock")
+			stop, err := serve(storetest.New(t), socket)
+			if err != nil {
+				return err
+			}
+			e.Defer(stop)
+			e.Setenv("CTL_SOCKET", "unix://"+socket)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"ctl": cmdCtl, "exits": exits},
+	})
+}
+
+// committed gives services what is committed to read.
+type committed struct{ *store.MemoryStore }
+
+func (c committed) Read(ctx context.Context) (store.ReadTx, error) { return c.Root(), ctx.Err() }
+
+// serve serves the store on a unix socket until stop is called.
+func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	server := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()), grpc.UnaryInterceptor(
+		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
+			ctx = state.WithRequest(ctx, state.Request{ID: wire.Incoming(ctx, wire.RequestID), Caller: "test"})
+			reply, err := h(ctx, req)
+			trailer := metadata.Pairs(wire.Revision, wire.FormatRevision(0, s.Status().Revision))
+			if trailerErr := grpc.SetTrailer(ctx, trailer); trailerErr != nil {
+				return nil, trailerErr
+			}
+			if err != nil {
+				return nil, errkind.Status(err).Err()
+			}
+			return reply, nil
+		}))
+	api.RegisterControlServer(server, controlapi.New(s, committed{s}))
+	holdfast.RegisterStacksServer(server, stackapi.New(s, committed{s}))
+	var wg sync.WaitGroup
+	wg.Go(func() { server.Serve(l) }) //nolint:errcheck // it ends with Stop
+	return func() { server.Stop(); wg.Wait() }, nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"holdfast/api"
+	"holdfast/internal/cli"
+	"holdfast/internal/errkind"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ctl-process": main})
+}
+
+type fakeKey struct{}
+
+// TestScripts runs each script of testdata against a manager of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			f := newFake()
+			e.Values[fakeKey{}] = f
+			socket := filepath.Join(e.WorkDir, "m.sock")
+			stop, err := f.start(socket)
+			if err != nil {
+				return err
+			}
+			e.Defer(stop)
+			e.Setenv("CTL_SOCKET", "unix://"+socket)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ctl": cmdCtl, "exits": exits, "fake": cmdFake,
+		},
+	})
+}
+
+// cmdCtl runs ctl in this process: "ctl ARG…" must succeed. What reads standard input, or is to
+// be seen as a process, is run by "exec ctl-process".
+func cmdCtl(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("say which exit code: exits CODE ARG…")
+	}
+	exits(ts, false, append([]string{"0"}, args...))
+}
+
+// exits runs ctl in this process and wants an exit code: "exits CODE ARG…".
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: exits CODE ARG…")
+	}
+	streams := cli.Streams{In: strings.NewReader(""), Out: ts.Stdout(), Err: ts.Stderr()}
+	code := run(args[1:], streams, []string{"CTL_SOCKET=" + ts.Getenv("CTL_SOCKET")})
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// fake changes the manager: "conflict N", "task SERVICE SLOT STATE", "fail KIND".
+func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
+	f := ts.Value(fakeKey{}).(*fake)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	number := func(s string) int {
+		n, err := strconv.Atoi(s)
+		ts.Check(err)
+		return n
+	}
+	switch args[0] {
+	case "conflict":
+		f.conflict = number(args[1])
+	case "task":
+		for _, s := range f.services {
+			if s.Spec.Annotations.Name != args[1] {
+				continue
+			}
+			f.tasks = append(f.tasks, &api.Task{
+				ID: f.newID("task"), Meta: f.meta(), ServiceID: s.ID, Slot: uint64(number(args[2])),
+				NodeID: f.nodes[0].ID, Spec: s.Spec.Task, ServiceAnnotations: s.Spec.Annotations,
+				DesiredState: api.TaskState_RUNNING,
+				Status:       api.TaskStatus{State: api.TaskState(api.TaskState_value[args[3]])},
+			})
+		}
+	case "fail":
+		f.fail = errkind.New(errkind.Kind(number(args[1])), "told to fail").WithHint("tell it not to")
+	default:
+		ts.Fatalf("unknown %q", args[0])
+	}
+}

@@ -1,0 +1,49 @@
+package stack
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"holdfast/api/holdfast"
+	"holdfast/client"
+	"holdfast/cmd/ctl/internal/command"
+	"holdfast/internal/cli"
+)
+
+func newLs(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls [flags]",
+		Aliases: []string{"list"},
+		Short:   "List stacks",
+		Args:    command.NoArgs,
+		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
+			r, err := c.Stacks().List(ctx, &holdfast.ListStacksRequest{})
+			if err != nil {
+				return err
+			}
+			return cli.PrintList(env.Printer(), view(), r.Stacks)
+		}),
+	}
+}
+
+// view says how stacks look. A stack has no ID; its name is unique.
+func view() cli.View[*holdfast.Stack] {
+	number := func(title string, of func(*holdfast.Stack) uint64) cli.Column[*holdfast.Stack] {
+		return cli.Column[*holdfast.Stack]{Title: title, Value: func(s *holdfast.Stack) string {
+			return strconv.FormatUint(of(s), 10)
+		}}
+	}
+	return cli.View[*holdfast.Stack]{
+		ID:   (*holdfast.Stack).GetName,
+		Name: (*holdfast.Stack).GetName,
+		Columns: []cli.Column[*holdfast.Stack]{
+			{Title: "NAME", Value: (*holdfast.Stack).GetName},
+			number("SERVICES", (*holdfast.Stack).GetServices),
+			number("NETWORKS", (*holdfast.Stack).GetNetworks),
+			number("SECRETS", (*holdfast.Stack).GetSecrets),
+			number("CONFIGS", (*holdfast.Stack).GetConfigs),
+		},
+	}
+}
