@@ -125,7 +125,7 @@ func (n *Node) Remove(ctx context.Context, raftID uint64) error {
 	if err != nil {
 		return err
 	}
-	at := n.cfg.Machine.Applied()
+	at := n.machine.Applied()
 	if slices.Contains(at.Removed, raftID) {
 		return nil // it is done: asking twice does no harm
 	}

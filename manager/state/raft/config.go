@@ -54,11 +54,12 @@ func (s Settings) withDefaults() Settings {
 
 // Config is what a node is made of. Tick, ElectionTicks and Settings have defaults.
 type Config struct {
-	FS        storage.FS
-	Dir       string
-	Machine   state.Machine
-	Transport Transport
-	Logger    *slog.Logger
+	FS     storage.FS
+	Dir    string
+	Logger *slog.Logger
+	// Build makes the store and the transport of the member that the log is of. The node is
+	// not open yet: it may be kept, and not called.
+	Build func(n *Node, id storage.Identity) (state.Machine, Transport, error)
 
 	Tick          time.Duration
 	ElectionTicks int

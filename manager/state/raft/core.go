@@ -94,6 +94,9 @@ func (c *core) tick() {
 		return
 	}
 	c.raw.Tick()
+	if c.lead == 0 && c.alone() {
+		c.campaign()
+	}
 	if c.lead == 0 {
 		c.leaderless++
 	} else {
@@ -104,6 +107,19 @@ func (c *core) tick() {
 		c.reads.fail(c.noLeader())
 	}
 	c.checkLearners()
+}
+
+// alone tells whether this member is the only one that votes: it has nobody to wait for.
+func (c *core) alone() bool {
+	voters := confState(c.machine.Applied().Peers).GetVoters()
+	return len(voters) == 1 && voters[0] == c.id
+}
+
+// campaign begins an election. raft refuses while a change of membership is not applied, and
+// is asked again with the next tick.
+func (c *core) campaign() {
+	err := c.raw.Campaign()
+	_ = err
 }
 
 // receive takes a message from a peer. Messages that only a member sends to itself are

@@ -32,3 +32,6 @@ func (l raftLogger) Fatal(v ...any)            { panic("raft: " + fmt.Sprint(v..
 func (l raftLogger) Fatalf(f string, v ...any) { panic("raft: " + fmt.Sprintf(f, v...)) }
 func (l raftLogger) Panic(v ...any)            { panic("raft: " + fmt.Sprint(v...)) }
 func (l raftLogger) Panicf(f string, v ...any) { panic("raft: " + fmt.Sprintf(f, v...)) }
+
+// Logger hands the log lines of the raft library to log.
+func Logger(log *slog.Logger) etcdraft.Logger { return raftLogger{log} }

@@ -28,10 +28,12 @@ func errStopped() error {
 
 // Node is one member of the raft group.
 type Node struct {
-	cfg      Config
-	identity storage.Identity
-	log      *storage.Log
-	memory   *etcdraft.MemoryStorage
+	cfg       Config
+	machine   state.Machine
+	transport Transport
+	identity  storage.Identity
+	log       *storage.Log
+	memory    *etcdraft.MemoryStorage
 
 	core  *core           // the loop's own
 	peers []holdfast.Peer // that the transport knows; the loop's own
@@ -66,7 +68,10 @@ func Open(cfg Config) (*Node, error) {
 		inbox: newWorkQueue[*pb.Message](), calls: newWorkQueue[func(*core)](),
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), removed: make(chan struct{}),
 	}
-	if err := n.load(st); err != nil {
+	if n.machine, n.transport, err = cfg.Build(n, st.Identity); err == nil {
+		err = n.load(st)
+	}
+	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
 	return n, nil
@@ -78,7 +83,7 @@ func (n *Node) load(st *storage.State) error {
 		return err
 	}
 	n.applies = &applier{
-		machine: n.cfg.Machine, fsys: n.cfg.FS, dir: n.cfg.Dir,
+		machine: n.machine, fsys: n.cfg.FS, dir: n.cfg.Dir,
 		queue: newWorkQueue[applyWork](), results: newWorkQueue[applied](), after: n.afterApply,
 	}
 	n.appends = &appender{
@@ -92,7 +97,7 @@ func (n *Node) load(st *storage.State) error {
 		}
 	}
 	n.snapshots.last = st.Snapshot.Index
-	n.core, err = newCore(n.identity.RaftID, n.cfg.ElectionTicks, n.memory, st.Snapshot.Index, n.cfg.Machine,
+	n.core, err = newCore(n.identity.RaftID, n.cfg.ElectionTicks, n.memory, st.Snapshot.Index, n.machine,
 		raftLogger{n.cfg.Logger})
 	return err
 }
@@ -174,7 +179,7 @@ func (n *Node) turn() error {
 		n.core.receive(m)
 	}
 	for _, responses := range n.appends.responses.take() {
-		n.cfg.Transport.Send(n.core.appended(responses))
+		n.transport.Send(n.core.appended(responses))
 	}
 	for _, a := range n.applies.results.take() {
 		if a.index > 0 {
@@ -192,7 +197,7 @@ func (n *Node) turn() error {
 		if fx.empty() {
 			break
 		}
-		n.cfg.Transport.Send(fx.messages)
+		n.transport.Send(fx.messages)
 		if fx.append != nil {
 			n.appends.queue.put(appendWork{message: fx.append})
 		}
@@ -209,12 +214,12 @@ func (n *Node) turn() error {
 
 // setPeers tells the transport the membership that is applied, if it is another one.
 func (n *Node) setPeers() {
-	at := n.cfg.Machine.Applied()
+	at := n.machine.Applied()
 	if len(at.Peers) == len(n.peers) && (len(n.peers) == 0 || &at.Peers[0] == &n.peers[0]) {
 		return // the very same list: a membership is never changed in place
 	}
 	n.peers = at.Peers
-	n.cfg.Transport.SetPeers(at.Peers)
+	n.transport.SetPeers(at.Peers)
 	for _, id := range at.Removed {
 		if id == n.identity.RaftID {
 			n.Removed()
@@ -237,7 +242,7 @@ func (n *Node) afterApply() {
 
 // shut ends what still waits. The loop has ended.
 func (n *Node) shut() {
-	n.cfg.Machine.Stop()
+	n.machine.Stop()
 	for _, call := range n.calls.take() {
 		call(n.core)
 	}

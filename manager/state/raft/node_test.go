@@ -82,41 +82,26 @@ func (l link) snapshot(from, to *member, m *pb.Message) {
 	from.node.ReportSnapshot(m.GetTo(), err == nil)
 }
 
-type proposer struct{ node *raft.Node }
-
-func (p *proposer) Wake() {
-	if p.node != nil {
-		p.node.Wake()
-	}
-}
-func (p *proposer) ReadIndex(ctx context.Context) error { return p.node.ReadIndex(ctx) }
-
 func (n *network) start(t testing.TB, dir string, ident storage.Identity) *member {
 	t.Helper()
-	p := &proposer{}
-	s, err := store.New(store.Options{
-		ClusterID: ident.ClusterID, Proposer: p, Clock: time.Now, NewID: id.New, NewTxnID: func() []byte {
-			b := make([]byte, 16)
-			_, err := rand.Read(b)
-			if err != nil {
-				panic(err)
+	m := &member{net: n, id: ident, dir: dir}
+	var err error
+	m.node, err = raft.Open(raft.Config{
+		FS: storage.OS(), Dir: dir, Logger: testLogger(), Tick: 10 * time.Millisecond,
+		Settings: func() raft.Settings { return raft.Settings{SnapshotInterval: 50, KeepEntries: 5} },
+		Build: func(node *raft.Node, got storage.Identity) (state.Machine, raft.Transport, error) {
+			if got != ident {
+				t.Errorf("log is of %v, want %v", got, ident)
 			}
-			return b
+			m.store, err = store.New(store.Options{
+				ClusterID: ident.ClusterID, Proposer: node, Clock: time.Now, NewID: id.New, NewTxnID: txnID,
+			})
+			return m.store, link{n, ident.RaftID}, err
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{net: n, id: ident, dir: dir, store: s}
-	m.node, err = raft.Open(raft.Config{
-		FS: storage.OS(), Dir: dir, Machine: s, Transport: link{n, ident.RaftID},
-		Logger: testLogger(), Tick: 10 * time.Millisecond,
-		Settings: func() raft.Settings { return raft.Settings{SnapshotInterval: 50, KeepEntries: 5} },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.node = m.node
 	n.mu.Lock()
 	n.members[ident.RaftID] = m
 	n.mu.Unlock()
@@ -140,6 +125,14 @@ func (n *network) start(t testing.TB, dir string, ident storage.Identity) *membe
 		}
 	})
 	return m
+}
+
+func txnID() []byte {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		panic(err)
+	}
+	return b
 }
 
 func newNetwork() *network { return &network{members: map[uint64]*member{}, cut: map[uint64]bool{}} }

@@ -27,12 +27,12 @@ func (n *Node) takeSnapshot() {
 	s := &n.snapshots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := n.cfg.Machine.Applied()
+	at := n.machine.Applied()
 	if s.writing || at.Index < s.last+n.cfg.Settings().SnapshotInterval {
 		return
 	}
 	s.writing = true
-	image := n.cfg.Machine.Image()
+	image := n.machine.Image()
 	s.group.Go(func() {
 		marker, err := save(n.cfg.FS, n.cfg.Dir, image)
 		if err != nil {

@@ -16,6 +16,7 @@ type Join struct {
 	NodeID   string
 	Addr     string
 	Hostname string
+	HasState bool // it has a log of this cluster
 }
 
 // Plan is what follows from a Join.
@@ -23,41 +24,46 @@ type Plan int
 
 // The plans.
 const (
-	Add    Plan = iota // a new learner with a new raft ID
-	Keep               // it is a member already: tell it so
-	Update             // it is a member with another address: note the new one
+	Add     Plan = iota // a new learner with a new raft ID
+	Keep                // it is a member already: tell it so
+	Update              // it is a member with another address: note the new one
+	Replace             // it began to join before and has nothing: remove that learner, and add it anew
 )
 
-// CheckJoin decides on a join. A node that is a member already is one that asks again, or
-// that has another address; an address that another node has is refused, since a member that
-// lost its disk must be removed before its machine joins again.
+// CheckJoin decides on a join. Identity decides, not the address: a node with a log of this
+// cluster is the member that it was, at whatever address. One without a log is new, even at
+// an old member's address, and a voter that lost its log must be removed first, since what it
+// had acknowledged counted for a quorum.
 func CheckJoin(j Join, peers []holdfast.Peer) (Plan, holdfast.Peer, error) {
 	for _, p := range peers {
-		switch {
-		case p.NodeID == j.NodeID && p.Addr == j.Addr:
-			return Keep, p, nil
-		case p.NodeID == j.NodeID:
-			if err := checkAddr(j, peers); err != nil {
-				return 0, holdfast.Peer{}, err
-			}
-			p.Addr, p.Hostname = j.Addr, j.Hostname
-			return Update, p, nil
-		}
-	}
-	if err := checkAddr(j, peers); err != nil {
-		return 0, holdfast.Peer{}, err
-	}
-	return Add, holdfast.Peer{NodeID: j.NodeID, Addr: j.Addr, Hostname: j.Hostname}, nil
-}
-
-func checkAddr(j Join, peers []holdfast.Peer) error {
-	for _, p := range peers {
 		if p.Addr == j.Addr && p.NodeID != j.NodeID {
-			return errkind.New(errkind.Refused, "address %s belongs to member %d, node %s", j.Addr, p.RaftID, p.NodeID).
+			return 0, holdfast.Peer{}, errkind.New(errkind.Refused,
+				"address %s belongs to member %d, node %s", j.Addr, p.RaftID, p.NodeID).
 				WithHint("if that member is gone, remove it first: ctl member rm %d", p.RaftID)
 		}
 	}
-	return nil
+	for _, p := range peers {
+		if p.NodeID != j.NodeID {
+			continue
+		}
+		switch {
+		case !j.HasState && p.Learner:
+			return Replace, p, nil
+		case !j.HasState:
+			return 0, holdfast.Peer{}, errkind.New(errkind.Refused,
+				"node %s is voter %d already, and has lost its log", p.NodeID, p.RaftID).
+				WithHint("remove it first: ctl member rm %d", p.RaftID)
+		case p.Addr == j.Addr:
+			return Keep, p, nil
+		}
+		p.Addr, p.Hostname = j.Addr, j.Hostname
+		return Update, p, nil
+	}
+	if j.HasState {
+		return 0, holdfast.Peer{}, errkind.New(errkind.Refused, "node %s is not a member any more", j.NodeID).
+			WithHint("empty its state folder to let the machine join again")
+	}
+	return Add, holdfast.Peer{}, nil
 }
 
 // NewRaftID picks a raft ID that no member has or had, from a source of random numbers.

@@ -79,6 +79,10 @@ func TestVoidedThenCompacted(t *testing.T) {
 	must(t, l.Append(storage.Batch{Entries: ents(50, 60, 2), HardState: hard(2, 0, 55)}))
 	must(t, l.Append(storage.Batch{Snapshot: local(55, 2)}))
 	must(t, l.Compact(49))
+	if got := l.Metrics().Segments; got != 3 {
+		t.Fatal(got, "the term of entry 49 went with its segment")
+	}
+	must(t, l.Compact(50))
 	if got := l.Metrics().Segments; got != 2 {
 		t.Fatal(got)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,6 +219,11 @@ func (r *run) reopen() {
 			r.fs.Crash()
 			continue
 		}
+		if errors.Is(err, syscall.EIO) {
+			r.fs.SetFault(nil)
+			r.fs.Restart()
+			continue
+		}
 		if err != nil {
 			r.fatalf("open: %v", err)
 		}
@@ -239,11 +246,15 @@ func (r *run) reopen() {
 }
 
 // TestCrashes drives logs through appends, snapshots, compactions, failing
-// syncs, deaths of the process and losses of power at any effect.
+// syncs, deaths of the process and losses of power at any effect. More seeds:
+// STORAGE_SEEDS=5000.
 func TestCrashes(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 60
+	t.Parallel()
+	seeds := uint64(100)
+	if s := os.Getenv("STORAGE_SEEDS"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		must(t, err)
+		seeds = n
 	}
 	for seed := range seeds {
 		m := newFS(seed)
@@ -277,7 +288,7 @@ func TestCrashes(t *testing.T) {
 					return nil
 				})
 			}
-			for !r.step() {
+			for n := 0; n < 60 && !r.step(); n++ {
 			}
 			m.SetFault(nil)
 			if m.Crashed() || r.rng.IntN(2) == 0 {

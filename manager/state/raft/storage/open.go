@@ -174,9 +174,11 @@ func (l *Log) begin(torn int64) error {
 		if err := f.Truncate(l.size); err != nil {
 			return err
 		}
-		if err := l.sync(); err != nil {
-			return err
-		}
+	}
+	// Also when there is nothing to cut off now: a run that died may have done
+	// it without a sync, and what is written next must not meet old bytes.
+	if err := l.sync(); err != nil {
+		return err
 	}
 	from := l.synced
 	again := make([]byte, l.size-from)

@@ -37,7 +37,9 @@ type scanner struct {
 	closed bool   // the last batch is the closing mark
 }
 
-// openedBatchSize is the length of the batch that Open writes.
+// openedBatchSize is the length of the batch that Open writes: all that can be
+// torn after a closing mark, as it is synced before anything follows it. There
+// may be several, of runs that died before that.
 const openedBatchSize = minBatchSize
 
 // scan calls visit for each record of the segment, in order. After it, end is
@@ -125,9 +127,6 @@ func (s *scanner) torn(found *DamageError) error {
 	if !s.last || at < s.header.created {
 		return s.name(at, h, ok, found)
 	}
-	if s.closed && size-at > openedBatchSize {
-		return s.damaged(at, "%d bytes after the closing mark (%s)", size-at, found.Reason)
-	}
 	from := at + batchAlign
 	switch {
 	case ok && h.length > uint64(size-at):
@@ -144,10 +143,17 @@ func (s *scanner) torn(found *DamageError) error {
 			return found
 		}
 	}
+	if ok && s.closed && h.length != openedBatchSize {
+		return s.damaged(at, "%s, after the closing mark", found.Reason)
+	}
 	for p := from; p+batchHeaderSize <= size; p += batchAlign {
-		if later, ok := s.headerAt(p); ok && later.synced > at {
+		later, ok := s.headerAt(p)
+		if ok && later.synced > at {
 			return s.damaged(at, "%s, below offset %d, up to which the batch at %d says that all is synced",
 				found.Reason, later.synced, p)
+		}
+		if ok && s.closed && later.length != openedBatchSize {
+			return s.damaged(at, "%s, after the closing mark and before the batch at %d", found.Reason, p)
 		}
 	}
 	return nil

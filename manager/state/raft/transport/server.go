@@ -70,6 +70,7 @@ func (s *Server) Messages(stream grpc.ClientStreamingServer[holdfast.Batch, hold
 			messages = append(messages, m)
 		}
 		s.t.heard.note(b)
+		s.t.meet(b.From, b.Addr)
 		s.t.node.Receive(messages)
 	}
 }

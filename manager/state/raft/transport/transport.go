@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"holdfast/api/holdfast"
-	"holdfast/manager/state/raft"
 )
 
 // Bounds of what waits for one peer.
@@ -30,7 +29,7 @@ const (
 // Format is the version of the entry format that this program reads.
 const Format = 1
 
-// Node is what the transport tells of and asks for.
+// Node is the raft node, as what is sent and received needs it.
 type Node interface {
 	Receive(messages []*pb.Message)
 	ReceiveSnapshot(m *pb.Message, file io.Reader) error
@@ -51,6 +50,7 @@ type Config struct {
 	ClusterID string
 	NodeID    string
 	RaftID    uint64
+	Addr      string // at which the others reach this member
 	Process   uint64 // differs from that of the process before
 	Dial      func(addr string) (*grpc.ClientConn, error)
 	Position  func() Position
@@ -74,8 +74,6 @@ type Transport struct {
 	heard heard
 }
 
-var _ raft.Transport = (*Transport)(nil)
-
 // New makes a transport. Attach it to a node before the node runs.
 func New(cfg Config) *Transport {
 	t := &Transport{cfg: cfg, peers: map[uint64]*peer{}}
@@ -92,7 +90,7 @@ func (t *Transport) Stop() {
 	t.group.Wait()
 }
 
-// SetPeers implements raft.Transport.
+// SetPeers tells who the members are and where. It does not block.
 func (t *Transport) SetPeers(members []holdfast.Peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,8 +98,10 @@ func (t *Transport) SetPeers(members []holdfast.Peer) {
 		return
 	}
 	now := make(map[uint64]*peer, len(members))
+	joined := false
 	for _, m := range members {
 		if m.RaftID == t.cfg.RaftID {
+			joined = true
 			continue
 		}
 		if old, ok := t.peers[m.RaftID]; ok && old.addr == m.Addr {
@@ -109,17 +109,35 @@ func (t *Transport) SetPeers(members []holdfast.Peer) {
 			delete(t.peers, m.RaftID)
 			continue
 		}
-		p := newPeer(t, m.RaftID, m.Addr)
-		t.group.Go(p.run)
-		now[m.RaftID] = p
+		now[m.RaftID] = t.startLocked(m.RaftID, m.Addr)
 	}
-	for _, gone := range t.peers {
-		gone.cancel()
+	for id, rest := range t.peers {
+		if _, replaced := now[id]; joined || replaced {
+			rest.cancel()
+		} else {
+			now[id] = rest // it made itself known, and the membership that is known is an old one
+		}
 	}
 	t.peers = now
 }
 
-// Send implements raft.Transport.
+func (t *Transport) startLocked(id uint64, addr string) *peer {
+	p := newPeer(t, id, addr)
+	t.group.Go(p.run)
+	return p
+}
+
+// meet notes who sends, if the membership does not tell: a member that joins knows nobody.
+func (t *Transport) meet(id uint64, addr string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.peers[id]; known || addr == "" || t.ctx.Err() != nil {
+		return
+	}
+	t.peers[id] = t.startLocked(id, addr)
+}
+
+// Send sends messages, in order for each peer. It does not block.
 func (t *Transport) Send(messages []*pb.Message) {
 	if len(messages) == 0 {
 		return

@@ -102,9 +102,9 @@ func (n *inode) sync() {
 	}
 }
 
-// lose is a sync that fails: nothing is dirty any more, nor durable.
+// lose is a sync that fails: no sector is dirty any more, nor durable. The
+// length is the journal's: the next sync writes it.
 func (n *inode) lose() {
-	n.sizeDirty = false
 	for _, s := range n.sectors {
 		s.dirty = false
 	}
