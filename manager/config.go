@@ -21,6 +21,8 @@ type Config struct {
 	Hostname  string
 	Logger    *slog.Logger
 
+	// MaxPending bounds the writes that wait for their outcome; 0 means the store's default.
+	MaxPending   int
 	ReadyTimeout time.Duration
 	// Ready is called once, when both listeners serve and this manager has applied what was
 	// committed when it started.

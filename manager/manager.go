@@ -130,6 +130,7 @@ func (m *Manager) build(n *raft.Node, ident storage.Identity) (state.Machine, ra
 	var err error
 	m.store, err = store.New(store.Options{
 		ClusterID: ident.ClusterID, Proposer: n, Clock: time.Now, NewID: id.New, NewTxnID: transactionID,
+		MaxPending: m.cfg.MaxPending,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -270,6 +271,20 @@ func (m *Manager) ready(ctx context.Context) error {
 	}
 	return fmt.Errorf("not ready after %v: applied entry %d of %d: %w", m.cfg.ReadyTimeout, m.store.Applied().Index, committed, err)
 }
+
+// Counters are what a benchmark looks at.
+type Counters struct {
+	Log   storage.Metrics
+	Store store.Status
+}
+
+// Counters returns the counters as they are now.
+func (m *Manager) Counters() Counters {
+	return Counters{Log: m.node.LogMetrics(), Store: m.store.Status()}
+}
+
+// Leading tells whether this manager leads, as far as it knows.
+func (m *Manager) Leading() bool { return m.node.Leading() }
 
 // leaderAddr returns the leader's address, or "".
 func (m *Manager) leaderAddr() string {

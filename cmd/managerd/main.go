@@ -14,11 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	etcdraft "go.etcd.io/raft/v3"
 
 	"holdfast/internal/errkind"
 	"holdfast/manager"
-	"holdfast/manager/state/raft"
 )
 
 func main() {
@@ -152,8 +150,10 @@ func (o *options) config(stdout, stderr io.Writer) (manager.Config, error) {
 }
 
 func serve(ctx context.Context, cfg manager.Config) error {
-	// raft has a logger of its own for what is not of one node.
-	etcdraft.SetLogger(raft.Logger(cfg.Logger))
+	ownLogs(cfg.Logger)
+	if err := tuneMemory(); err != nil {
+		return err
+	}
 	m, err := manager.Open(ctx, cfg)
 	if err != nil {
 		return err

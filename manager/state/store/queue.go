@@ -47,12 +47,20 @@ func (q *queue) leads(term uint64) bool {
 
 func (q *queue) leadsLocked(term uint64) bool { return term == q.elected && term > q.lost }
 
-// waitRoom blocks while the queue is full, until ctx ends. Several callers may come through
-// at once, so the bound can be passed by as many.
+// full tells whether no transaction may be added. One is added whatever its size.
+func (q *queue) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.fullLocked()
+}
+
+func (q *queue) fullLocked() bool { return len(q.waiting) >= q.maxCount || q.bytes >= q.maxBytes }
+
+// waitRoom blocks while the queue is full, until ctx ends.
 func (q *queue) waitRoom(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		if len(q.waiting) < q.maxCount && q.bytes < q.maxBytes {
+		if !q.fullLocked() {
 			q.mu.Unlock()
 			return nil
 		}

@@ -39,6 +39,8 @@ func (s *MemoryStore) attempt(ctx context.Context, fn func(*Tx) error) (res Resu
 	switch {
 	case err != nil:
 		return Result{}, false, err
+	case run.full: // others came first
+		return Result{}, true, nil
 	case run.replay != nil:
 		res, err = s.replay(ctx, run)
 		return res, false, err
@@ -53,6 +55,7 @@ func (s *MemoryStore) attempt(ctx context.Context, fn func(*Tx) error) (res Resu
 // run is what happened under the lock: one of sealed (a transaction was made), replay (the
 // request is known) and neither (fn failed, or changed nothing).
 type run struct {
+	full     bool // too many wait: fn did not run
 	sealed   *pending
 	replay   *holdfast.RequestRecord
 	digest   []byte
@@ -68,6 +71,9 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	h := s.head
 	if h == nil || !s.queue.leads(h.term) {
 		return run{}, errNotLeading("this manager does not lead")
+	}
+	if s.queue.full() {
+		return run{full: true}, nil
 	}
 	r := run{term: h.term, revision: h.revision, digest: req.Digest, saw: s.queue.newest()}
 	txn := h.db.Txn(true)
