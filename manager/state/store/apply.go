@@ -22,18 +22,21 @@ func (s *MemoryStore) Apply(entries []state.Committed) error {
 		if e.Index <= cur.index {
 			return fmt.Errorf("apply: entry %d after entry %d", e.Index, cur.index)
 		}
-		s.overtake(e.Term)
+		if e.Term > cur.term {
+			s.overtake(e.Term)
+		}
 		next := *cur
 		next.index, next.term = e.Index, e.Term
 		var err error
 		switch {
 		case e.Change != state.NoChange:
-			err = next.changePeers(e)
-			s.publish(&next, nil)
+			if err = next.changePeers(e); err == nil {
+				s.publish(&next)
+			}
 		case len(e.Data) > 0:
 			err = s.applyEntry(&next, e)
 		default:
-			s.publish(&next, nil)
+			s.publish(&next)
 		}
 		if err != nil {
 			return fmt.Errorf("apply entry %d of term %d: %w", e.Index, e.Term, err)
@@ -44,8 +47,13 @@ func (s *MemoryStore) Apply(entries []state.Committed) error {
 }
 
 // overtake tells transactions of earlier terms that they never come: an entry of a later term
-// is applied, and they were not before it.
+// is applied, and they were not before it. HEAD, if it is of an earlier term, goes with them.
 func (s *MemoryStore) overtake(term uint64) {
+	s.mu.Lock()
+	if s.head != nil && s.head.term < term {
+		s.head = nil
+	}
+	s.mu.Unlock()
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +107,7 @@ func (s *MemoryStore) applyEntry(next *root, e state.Committed) error {
 	}
 	a.commit()
 	s.queue.mu.Lock()
-	s.publish(next, a.done)
+	s.publish(next, a.done...)
 	for range a.kept {
 		s.queue.popLocked(nil)
 	}

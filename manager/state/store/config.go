@@ -47,6 +47,10 @@ func (t *Table[T]) restore(tx *memdb.Txn, action *api.StoreAction) (bool, error)
 	if !ok {
 		return false, nil
 	}
+	var zero T
+	if t.Get(rawTx{tx}, o.GetID()) != zero {
+		return true, fmt.Errorf("%s %s comes twice", t.noun, o.GetID())
+	}
 	return true, tx.Insert(t.table(), o)
 }
 
@@ -85,6 +89,11 @@ func (t *Table[T]) newAction(c state.Change) api.StoreAction {
 	o, ok := c.Object().(T)
 	if !ok { // the kind was looked up from the change
 		panic(fmt.Sprintf("store: change of kind %v holds %T", t.kind, c.Object()))
+	}
+	if c.New == nil { // to remove it, its ID is enough
+		gone := t.blank()
+		*t.id(gone), *t.meta(gone) = o.GetID(), o.GetMeta()
+		o = gone
 	}
 	a := t.wrap(o)
 	a.Action = c.Action()

@@ -12,18 +12,17 @@ import (
 type publisher struct {
 	mu    sync.Mutex
 	queue *watch.Queue // nil until somebody watches
+	// closed stays: a queue that is made after Close would not end.
+	closed bool
 }
 
 // publish makes next the root and tells of the revisions that it has more. next may go on to
 // be changed by the caller: the root is a copy.
-func (s *MemoryStore) publish(next *root, entries []*logEntry) {
+func (s *MemoryStore) publish(next *root, entries ...*logEntry) {
 	published := *next
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
 	s.root.Store(&published)
-	if s.events.queue == nil {
-		return
-	}
 	for _, e := range entries {
 		for _, c := range e.changes {
 			s.send(state.EventChange{Revision: e.revision, Change: c})
@@ -32,10 +31,21 @@ func (s *MemoryStore) publish(next *root, entries []*logEntry) {
 	}
 }
 
-// send publishes one event. It fails only on a closed queue, and then nobody watches.
+// reset makes next the root in place of a state that it does not follow.
+func (s *MemoryStore) reset(next *root) {
+	s.events.mu.Lock()
+	defer s.events.mu.Unlock()
+	s.root.Store(next)
+	s.send(state.EventReset{Revision: next.revision})
+}
+
+// send publishes one event, if somebody watches. events.mu is held.
 func (s *MemoryStore) send(e any) {
-	if err := s.events.queue.Publish(e); err != nil {
-		s.events.queue = nil
+	if s.events.queue == nil || s.events.closed {
+		return
+	}
+	if err := s.events.queue.Publish(e); err != nil { // cannot be: only Close closes it
+		s.events.closed = true
 	}
 }
 
@@ -44,29 +54,35 @@ func (s *MemoryStore) send(e any) {
 // state was replaced. The watcher is cut off with watch.ErrSlow if its consumer leaves more
 // than limit events. Stop it when done.
 func (s *MemoryStore) ViewAndWatch(limit int, fn func(ReadTx) error) (*watch.Watcher, error) {
-	s.events.mu.Lock()
-	if s.events.queue == nil {
-		s.events.queue = watch.NewQueue()
-	}
-	w, err := s.events.queue.Watch(limit)
-	tx := s.Root()
-	s.events.mu.Unlock()
+	w, tx, err := s.watch(limit)
 	if err != nil {
 		return nil, err
 	}
 	if err := fn(tx); err != nil {
-		if stopErr := w.Stop(); stopErr != nil {
-			return nil, stopErr
-		}
+		w.Stop() //nolint:errcheck // it fails if the store was closed, and the watcher is off then
 		return nil, err
 	}
 	return w, nil
+}
+
+func (s *MemoryStore) watch(limit int) (*watch.Watcher, ReadTx, error) {
+	s.events.mu.Lock()
+	defer s.events.mu.Unlock()
+	if s.events.closed {
+		return nil, nil, watch.ErrClosed
+	}
+	if s.events.queue == nil {
+		s.events.queue = watch.NewQueue()
+	}
+	w, err := s.events.queue.Watch(limit)
+	return w, s.Root(), err
 }
 
 // Close ends all watchers. The store can still be read.
 func (s *MemoryStore) Close() error {
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
+	s.events.closed = true
 	if s.events.queue == nil {
 		return nil
 	}

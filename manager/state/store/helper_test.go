@@ -130,8 +130,11 @@ func entryOf(t *testing.T, txs ...*holdfast.RawTransaction) []byte {
 	return data
 }
 
+// tester is what *testing.T and *rapid.T have in common.
+type tester = storetest.Tester
+
 // same fails unless two members hold the same, down to the bytes of a snapshot.
-func same(t testing.TB, what string, a, b *store.MemoryStore) {
+func same(t tester, what string, a, b *store.MemoryStore) {
 	t.Helper()
 	if diff := storetest.Save(t, a.Image()).Diff(storetest.Save(t, b.Image())); diff != "" {
 		t.Errorf("%s: the members differ: %s", what, diff)

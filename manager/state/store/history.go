@@ -22,6 +22,12 @@ type openRoot struct {
 	txnID    []byte // tells states of one revision apart, before and after a restore
 }
 
+func (o *openRoots) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.opened = nil
+}
+
 // At returns a view of the state at a revision. It fails with errkind.OutOfRange below the
 // floor and above the present. A past state is made from the nearest one at hand by undoing
 // the changes between, so it costs about 10 µs for each of them the first time.
@@ -55,10 +61,11 @@ func (s *MemoryStore) At(revision uint64) (ReadTx, error) {
 	return readTx{txn: o.db.Txn(false), revision: revision}, nil
 }
 
-// has tells whether an opened state is of this root's own past.
+// has tells whether an opened state is of this root's own past: what follows was made on it.
+// (The transaction that left the state at the floor is not in the log any more.)
 func (r *root) has(o openRoot) bool {
-	e := r.log.entry(o.revision)
-	return e != nil && string(e.txnID) == string(o.txnID)
+	e := r.log.entry(o.revision + 1)
+	return e != nil && string(e.parent) == string(o.txnID)
 }
 
 // undo makes the state at a revision from a later one.
@@ -85,9 +92,5 @@ func (r *root) undo(from openRoot, revision uint64) (openRoot, error) {
 		}
 	}
 	txn.Commit()
-	o := openRoot{db: db, revision: revision}
-	if e := r.log.entry(revision); e != nil {
-		o.txnID = e.txnID
-	}
-	return o, nil
+	return openRoot{db: db, revision: revision, txnID: r.log.entry(revision + 1).parent}, nil
 }

@@ -25,7 +25,8 @@ const (
 )
 
 // index finds the objects of a table by values of theirs. It is memdb's MultiIndexer and
-// PrefixIndexer; a value is closed by a zero byte, so that no value is the prefix of another.
+// PrefixIndexer; a value is closed by a zero byte, and has none in it, so that no value is the
+// prefix of another.
 type index[T any] struct {
 	name   string
 	values func(T) []string
@@ -40,7 +41,7 @@ func (x *index[T]) FromObject(raw any) (bool, [][]byte, error) {
 	values := x.values(object)
 	keys := make([][]byte, len(values))
 	for i, v := range values {
-		keys[i] = append(append(make([]byte, 0, len(v)+1), v...), 0)
+		keys[i] = append(appendKey(make([]byte, 0, len(v)+1), v), 0)
 	}
 	return len(keys) > 0, keys, nil
 }
@@ -63,7 +64,20 @@ func (x *index[T]) PrefixFromArgs(args ...any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("index %s: takes a string, got %T", x.name, args[0])
 	}
-	return append(make([]byte, 0, len(value)+1), value...), nil
+	return appendKey(make([]byte, 0, len(value)+1), value), nil
+}
+
+// appendKey appends a value to a key, without zero bytes and in the order of values: the bytes
+// 0 and 1, which hardly any value has, become 1 1 and 1 2.
+func appendKey(key []byte, value string) []byte {
+	for {
+		i := strings.IndexAny(value, "\x00\x01")
+		if i < 0 {
+			return append(key, value...)
+		}
+		key = append(append(key, value[:i]...), 1, value[i]+1)
+		value = value[i+1:]
+	}
 }
 
 // matches tells whether an object has the value, or a value that begins with it.
@@ -86,5 +100,5 @@ func (x *idIndex[T]) FromObject(raw any) (bool, []byte, error) {
 		return false, nil, fmt.Errorf("index id: object of type %T", raw)
 	}
 	id := object.GetID()
-	return id != "", append(append(make([]byte, 0, len(id)+1), id...), 0), nil
+	return id != "", append(appendKey(make([]byte, 0, len(id)+1), id), 0), nil
 }

@@ -12,6 +12,7 @@ import (
 var (
 	Nodes = &Table[*api.Node]{
 		kind: holdfast.Kind_KIND_NODE, noun: "node",
+		blank:     func() *api.Node { return &api.Node{} },
 		id:        func(o *api.Node) *string { return &o.ID },
 		meta:      func(o *api.Node) *api.Meta { return &o.Meta },
 		name:      nodeName,
@@ -29,6 +30,7 @@ var (
 	}
 	Services = &Table[*api.Service]{
 		kind: holdfast.Kind_KIND_SERVICE, noun: "service", uniqueName: true,
+		blank:     func() *api.Service { return &api.Service{} },
 		id:        func(o *api.Service) *string { return &o.ID },
 		meta:      func(o *api.Service) *api.Meta { return &o.Meta },
 		name:      func(o *api.Service) string { return o.Spec.Annotations.Name },
@@ -48,6 +50,7 @@ var (
 	}
 	Tasks = &Table[*api.Task]{
 		kind: holdfast.Kind_KIND_TASK, noun: "task",
+		blank:     func() *api.Task { return &api.Task{} },
 		id:        func(o *api.Task) *string { return &o.ID },
 		meta:      func(o *api.Task) *api.Meta { return &o.Meta },
 		name:      TaskName,
@@ -79,6 +82,7 @@ var (
 	}
 	Networks = &Table[*api.Network]{
 		kind: holdfast.Kind_KIND_NETWORK, noun: "network", uniqueName: true,
+		blank:     func() *api.Network { return &api.Network{} },
 		id:        func(o *api.Network) *string { return &o.ID },
 		meta:      func(o *api.Network) *api.Meta { return &o.Meta },
 		name:      func(o *api.Network) string { return o.Spec.Annotations.Name },
@@ -93,6 +97,7 @@ var (
 	}
 	Clusters = &Table[*api.Cluster]{
 		kind: holdfast.Kind_KIND_CLUSTER, noun: "cluster", uniqueName: true,
+		blank:     func() *api.Cluster { return &api.Cluster{} },
 		id:        func(o *api.Cluster) *string { return &o.ID },
 		meta:      func(o *api.Cluster) *api.Meta { return &o.Meta },
 		name:      func(o *api.Cluster) string { return o.Spec.Annotations.Name },
@@ -105,6 +110,7 @@ var (
 	}
 	Secrets = &Table[*api.Secret]{
 		kind: holdfast.Kind_KIND_SECRET, noun: "secret", uniqueName: true,
+		blank:     func() *api.Secret { return &api.Secret{} },
 		id:        func(o *api.Secret) *string { return &o.ID },
 		meta:      func(o *api.Secret) *api.Meta { return &o.Meta },
 		name:      func(o *api.Secret) string { return o.Spec.Annotations.Name },
@@ -119,6 +125,7 @@ var (
 	}
 	Configs = &Table[*api.Config]{
 		kind: holdfast.Kind_KIND_CONFIG, noun: "config", uniqueName: true,
+		blank:     func() *api.Config { return &api.Config{} },
 		id:        func(o *api.Config) *string { return &o.ID },
 		meta:      func(o *api.Config) *api.Meta { return &o.Meta },
 		name:      func(o *api.Config) string { return o.Spec.Annotations.Name },

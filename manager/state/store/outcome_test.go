@@ -245,9 +245,15 @@ func TestMembership(t *testing.T) {
 		id     uint64
 		addr   string
 	}{
-		{state.AddVoter, 7, "seven"}, {state.AddLearner, 3, "three"}, {state.AddVoter, 3, "three"},
-		{state.UpdatePeer, 7, "elsewhere"}, {state.UpdatePeer, 99, "nobody"}, {state.AddLearner, 5, "five"},
-		{state.UpdatePeer, 5, "else"}, {state.RemovePeer, 7, ""}, {state.RemovePeer, 7, ""},
+		{state.AddVoter, 7, "seven"},
+		{state.AddLearner, 3, "three"},
+		{state.AddVoter, 3, "three"},
+		{state.UpdatePeer, 7, "elsewhere"},
+		{state.UpdatePeer, 99, "nobody"},
+		{state.AddLearner, 5, "five"},
+		{state.UpdatePeer, 5, "else"},
+		{state.RemovePeer, 7, ""},
+		{state.RemovePeer, 7, ""},
 	} {
 		c := peer(step.id, step.addr)
 		c.Change = step.change

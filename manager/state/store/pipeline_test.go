@@ -164,7 +164,7 @@ func TestEntryIsWithinItsBound(t *testing.T) {
 func TestFullQueueMakesWritersWait(t *testing.T) {
 	for name, o := range map[string]store.Options{
 		"count": {MaxPending: 2},
-		"bytes": {MaxPendingBytes: 300},
+		"bytes": {MaxPendingBytes: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 
 	"holdfast/api/holdfast"
@@ -56,11 +57,11 @@ func (q *queue) full() bool {
 
 func (q *queue) fullLocked() bool { return len(q.waiting) >= q.maxCount || q.bytes >= q.maxBytes }
 
-// waitRoom blocks while the queue is full, until ctx ends.
+// waitRoom blocks while the queue is full and this member leads, until ctx ends.
 func (q *queue) waitRoom(ctx context.Context) error {
 	for {
 		q.mu.Lock()
-		if !q.fullLocked() {
+		if !q.fullLocked() || q.elected <= q.lost {
 			q.mu.Unlock()
 			return nil
 		}
@@ -181,6 +182,7 @@ func (s *MemoryStore) Lost(term uint64) {
 	if q.handed < len(q.waiting) && q.waiting[q.handed].entry.term <= term {
 		q.cutLocked(q.handed, func(*pending) error { return errNotLeading("leadership was lost before it was proposed") })
 	}
+	q.signalLocked() // who waits for room would wait for what is with raft
 }
 
 // Next packs transactions that wait into the data of one entry: as many as fit, and one at
@@ -192,10 +194,11 @@ func (s *MemoryStore) Next(term uint64) []byte {
 	var entry holdfast.RawEntry
 	size := 0
 	for _, p := range q.waiting[q.handed:] {
-		if p.entry.term != term || size > 0 && size+len(p.raw) > q.maxEntry {
+		add := framed(len(p.raw))
+		if p.entry.term != term || size > 0 && size+add > q.maxEntry {
 			break
 		}
-		size += len(p.raw)
+		size += add
 		entry.Transactions = append(entry.Transactions, p.raw)
 	}
 	if len(entry.Transactions) == 0 {
@@ -209,6 +212,9 @@ func (s *MemoryStore) Next(term uint64) []byte {
 	q.handed += q.last
 	return data
 }
+
+// framed is the size of n bytes as a field of an entry: with a tag, and their length.
+func framed(n int) int { return 1 + (bits.Len(uint(n)|1)+6)/7 + n } //nolint:gosec // a length
 
 // Refused takes back what Next returned last, and all that came after it: they fail, safe to
 // repeat, and HEAD goes back to the last one that raft has.
@@ -233,12 +239,14 @@ func (s *MemoryStore) Refused(term uint64) {
 	s.head = &head{position: after.writable(), term: term}
 }
 
-// Stop closes Update for good. What is with raft may still be committed by the others.
+// Stop closes Update for good. What is with raft may still be committed by the others; what
+// raft never had fails, and can be repeated.
 func (s *MemoryStore) Stop() {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lost = math.MaxUint64
+	q.cutLocked(q.handed, func(*pending) error { return errNotLeading("this manager stopped before it was proposed") })
 	q.cutLocked(0, func(*pending) error { return errUnknown("this manager stopped before it was committed", nil) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	memdb "github.com/hashicorp/go-memdb"
 
@@ -19,6 +20,11 @@ const (
 	sectionLog      = "log"      // LogRecords: the revisions after the floor
 	sectionRequests = "requests" // RequestRecords, in the order of revisions
 )
+
+// sectionAt gives the place of a section in a snapshot, or -1.
+func sectionAt(name string) int {
+	return slices.Index([]string{sectionHeader, sectionObjects, sectionLog, sectionRequests}, name)
+}
 
 // image is a root to save.
 type image struct {
@@ -187,15 +193,11 @@ func (s *MemoryStore) Restore(r state.SectionReader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head = nil
+	s.opened.clear() // states of the old database would keep all of it
 	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.reset(next) // before settle: who hears that it is committed reads it
 	s.settle(next)
-	s.queue.mu.Unlock()
-	s.publish(next, nil)
-	s.events.mu.Lock()
-	defer s.events.mu.Unlock()
-	if s.events.queue != nil {
-		s.send(state.EventReset{Revision: next.revision})
-	}
 	return nil
 }
 
@@ -256,6 +258,9 @@ type loader struct {
 	txn    *memdb.Txn
 	next   *root
 	header *holdfast.SnapshotHeader
+
+	section int    // place of the last record's
+	request uint64 // revision of the last request
 }
 
 func (l *loader) record(section string, data []byte) error {
@@ -265,20 +270,20 @@ func (l *loader) record(section string, data []byte) error {
 		}
 		return l.loadHeader(data)
 	}
+	at := sectionAt(section)
+	if at < l.section {
+		return errors.New("is unknown to this version, or out of order, or comes twice")
+	}
+	l.section = at
 	switch section {
 	case sectionObjects:
 		return l.loadObject(data)
 	case sectionLog:
 		return l.loadLog(data)
 	case sectionRequests:
-		r := &holdfast.RequestRecord{}
-		if err := r.Unmarshal(data); err != nil {
-			return err
-		}
-		l.next.requests.count++
-		return l.txn.Insert(requestTable, r)
+		return l.loadRequest(data)
 	}
-	return errors.New("is unknown to this version, or comes twice")
+	return errors.New("comes twice")
 }
 
 func (l *loader) loadHeader(data []byte) error {
@@ -311,6 +316,28 @@ func (l *loader) loadObject(data []byte) error {
 		}
 	}
 	return errors.New("holds an object of a kind that this version does not know")
+}
+
+// loadRequest adds a record to the request table, which remembers the last ones, in the order
+// of their revisions.
+func (l *loader) loadRequest(data []byte) error {
+	r := &holdfast.RequestRecord{}
+	if err := r.Unmarshal(data); err != nil {
+		return err
+	}
+	if r.Revision <= max(l.request, l.header.RequestsFloor) || r.Revision > l.header.Revision {
+		return fmt.Errorf("request of revision %d follows one of revision %d", r.Revision, l.request)
+	}
+	known, err := findRequest(l.txn, r.Caller, r.ID)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		return fmt.Errorf("the request of revision %d comes again at revision %d", known.Revision, r.Revision)
+	}
+	l.request = r.Revision
+	l.next.requests.count++
+	return l.txn.Insert(requestTable, r)
 }
 
 func (l *loader) loadLog(data []byte) error {

@@ -113,19 +113,3 @@ func TestSameRequestGetsTheFirstOutcome(t *testing.T) {
 		t.Errorf("same ID for another request: %v", err)
 	}
 }
-
-type record struct {
-	section string
-	data    []byte
-}
-
-type memory struct {
-	section string
-	records []record
-}
-
-func (m *memory) Section(name string) error { m.section = name; return nil }
-func (m *memory) Record(b []byte) error {
-	m.records = append(m.records, record{m.section, b})
-	return nil
-}

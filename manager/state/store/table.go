@@ -28,6 +28,7 @@ type Table[T object[T]] struct {
 	uniqueName bool   // without regard to case
 	indexes    []*index[T]
 
+	blank     func() T
 	id        func(T) *string
 	meta      func(T) *api.Meta
 	name      func(T) string
@@ -176,7 +177,8 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 	return t.scan(tx, indexID+"_prefix", "")
 }
 
-// scan reads an index. A multi-valued prefix can lead to one object twice; it is given once.
+// scan reads an index. A prefix of an index with several values could lead to one object
+// twice; no selector makes one.
 func (t *Table[T]) scan(tx ReadTx, index, value string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		it, err := tx.memdb().Get(t.table(), index, value)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/api/holdfast"
@@ -34,6 +35,9 @@ func (s *MemoryStore) Update(ctx context.Context, fn func(*Tx) error) (Result, e
 func (s *MemoryStore) attempt(ctx context.Context, fn func(*Tx) error) (res Result, again bool, err error) {
 	if err := s.queue.waitRoom(ctx); err != nil {
 		return Result{}, false, err
+	}
+	if ctx.Err() != nil {
+		return Result{}, false, nothingDone(ctx)
 	}
 	run, err := s.run(state.RequestFrom(ctx), fn)
 	switch {
@@ -75,6 +79,7 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	if s.queue.full() {
 		return run{full: true}, nil
 	}
+	req.Digest = bytes.Clone(req.Digest) // the caller may use its bytes again
 	r := run{term: h.term, revision: h.revision, digest: req.Digest, saw: s.queue.newest()}
 	txn := h.db.Txn(true)
 	defer txn.Abort() // does nothing after Commit
@@ -92,7 +97,7 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 			return run{}, err
 		}
 	}
-	now := s.opts.Clock()
+	now := s.opts.Clock().Round(0) // as it is stamped: the monotonic clock would hide a step back
 	if now.Before(h.at) {
 		now = h.at
 	}
@@ -183,16 +188,21 @@ func (e *logEntry) header() *holdfast.RawTransaction {
 
 // await blocks until the outcome of a transaction is known, or ctx ends.
 func (s *MemoryStore) await(ctx context.Context, p *pending) (Result, error) {
+	var outcome error
 	select {
-	case err := <-p.outcome:
-		p.outcome <- err // for others that wait
-		if err != nil {
-			return Result{}, err
-		}
-		return Result{Revision: p.entry.revision, IDs: p.entry.ids()}, nil
+	case outcome = <-p.outcome:
 	case <-ctx.Done():
-		return Result{}, errUnknown("the time ran out before it was committed", ctx.Err())
+		select {
+		case outcome = <-p.outcome: // it is known, so it is told
+		default:
+			return Result{}, errUnknown("the time ran out before it was committed", ctx.Err())
+		}
 	}
+	p.outcome <- outcome // for others that wait
+	if outcome != nil {
+		return Result{}, outcome
+	}
+	return Result{Revision: p.entry.revision, IDs: p.entry.ids()}, nil
 }
 
 // replay returns the outcome of the first run of a request.
@@ -202,20 +212,24 @@ func (s *MemoryStore) replay(ctx context.Context, r run) (Result, error) {
 		return Result{}, errkind.Field(wire.RequestID, "was used for another request").
 			WithHint("make a new request ID for each request")
 	}
+	// The record is the table's own: the caller gets a copy of what is in it.
+	res := Result{Revision: known.Revision, IDs: slices.Clone(known.IDs), Replayed: true}
 	if r.saw != nil {
 		if _, err := s.await(ctx, r.saw); err != nil {
 			return Result{}, err
 		}
-		return Result{Revision: known.Revision, IDs: known.IDs, Replayed: true}, nil
+		return res, nil
 	}
 	committed, err := findRequest(s.root.Load().db.Txn(false), known.Caller, known.ID)
 	if err != nil {
 		return Result{}, err
 	}
 	if committed == nil || committed.Revision != known.Revision {
-		return Result{}, errNotLeading("leadership was lost before the first run was proposed")
+		// The first run was told its outcome between the look at the table and the look at
+		// what waits, by a loss or by Stop: which of the two is not known any more.
+		return Result{}, errUnknown("leadership was lost while the first run waited", nil)
 	}
-	return Result{Revision: known.Revision, IDs: known.IDs, Replayed: true}, nil
+	return res, nil
 }
 
 // confirm returns what fn said without changing anything, once it is certain that it was true:

@@ -54,7 +54,7 @@ func CheckImmutable(t testing.TB, s *store.MemoryStore) {
 
 // Freeze notes all objects that the store holds, and returns a function that tells which were
 // changed since.
-func Freeze(t testing.TB, s *store.MemoryStore) (changed func() []string) {
+func Freeze(t Tester, s *store.MemoryStore) (changed func() []string) {
 	t.Helper()
 	sums := map[state.Object][sha256.Size]byte{}
 	var order []state.Object
@@ -84,7 +84,7 @@ func Freeze(t testing.TB, s *store.MemoryStore) (changed func() []string) {
 	}
 }
 
-func sum(t testing.TB, o state.Object) [sha256.Size]byte {
+func sum(t Tester, o state.Object) [sha256.Size]byte {
 	data, err := o.Marshal()
 	if err != nil {
 		t.Errorf("encode %T %s: %v", o, o.GetID(), err)

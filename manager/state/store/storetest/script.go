@@ -29,8 +29,8 @@ type Script struct {
 	term  uint64
 }
 
-// Start is what the clock of a Script says first; it goes on by a millisecond a call.
-var Start = time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC)
+// Start is what the clock of a Script begins at; it goes on by a millisecond a call.
+func Start() time.Time { return time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 // NewScript makes a member, whose name goes into its IDs.
 func NewScript(t testing.TB, name string, o store.Options) *Script {
@@ -42,7 +42,7 @@ func NewScript(t testing.TB, name string, o store.Options) *Script {
 		o.ClusterID = "test"
 	}
 	if o.Clock == nil {
-		o.Clock = func() time.Time { return Start.Add(time.Duration(ticks.Add(1)) * time.Millisecond) }
+		o.Clock = func() time.Time { return Start().Add(time.Duration(ticks.Add(1)) * time.Millisecond) }
 	}
 	if o.NewID == nil {
 		o.NewID = func() string { return fmt.Sprintf("%s%0*d", name, 25-len(name), ids.Add(1)) }
@@ -115,6 +115,7 @@ func (s *Script) applyLocked(e state.Committed) {
 	s.t.Helper()
 	if err := s.Store.Apply([]state.Committed{e}); err != nil {
 		s.t.Errorf("apply entry %d: %v", e.Index, err)
+		s.Store.Stop() // so that nobody waits for ever
 	}
 	s.index, s.term = e.Index, e.Term
 	s.log = append(s.log, e)
@@ -135,6 +136,13 @@ func (s *Script) Log() []state.Committed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log
+}
+
+// Forget drops what Log would give, so that it takes no memory.
+func (s *Script) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = nil
 }
 
 // Restore installs a snapshot, and goes on behind it.

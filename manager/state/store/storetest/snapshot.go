@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"testing"
 
 	"holdfast/manager/state"
 )
@@ -23,8 +22,15 @@ type Snapshot struct {
 
 var _ state.SectionWriter = (*Snapshot)(nil)
 
+// Tester is what *testing.T and rapid's T have in common.
+type Tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // Save saves an image.
-func Save(t testing.TB, image state.Image) *Snapshot {
+func Save(t Tester, image state.Image) *Snapshot {
 	t.Helper()
 	s := &Snapshot{}
 	if err := image.Save(s); err != nil {

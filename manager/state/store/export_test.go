@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+
+	"holdfast/manager/state"
+)
+
+// Opened gives the revisions of the past states that are kept open.
+func Opened(s *MemoryStore) []uint64 {
+	s.opened.mu.Lock()
+	defer s.opened.mu.Unlock()
+	var out []uint64
+	for _, o := range s.opened.opened {
+		out = append(out, o.revision)
+	}
+	return out
+}
+
+// HasHead tells whether the store keeps a HEAD.
+func HasHead(s *MemoryStore) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.head != nil
+}
+
+// HoldPublishing keeps new roots from being published until release is called.
+func HoldPublishing(s *MemoryStore) (release func()) {
+	s.events.mu.Lock()
+	return s.events.mu.Unlock
+}
+
+// Settling tells whether somebody holds the lock of what waits.
+func Settling(s *MemoryStore) bool {
+	if !s.queue.mu.TryLock() {
+		return true
+	}
+	s.queue.mu.Unlock()
+	return false
+}
+
+// ReplayGone answers a retry whose first run waited when it looked at HEAD, and did not when
+// it looked at what waits.
+func ReplayGone(ctx context.Context, s *MemoryStore, req state.Request) (Result, error) {
+	s.mu.Lock()
+	known, err := findRequest(s.head.db.Txn(false), req.Caller, req.ID)
+	s.mu.Unlock()
+	if err != nil {
+		return Result{}, err
+	}
+	return s.replay(ctx, run{replay: known, digest: req.Digest})
+}
+
+// ForgetOpened drops the past states that are kept open.
+func ForgetOpened(s *MemoryStore) { s.opened.clear() }
