@@ -340,7 +340,7 @@ func (m *LeaveResponse) XXX_DiscardUnknown() {
 var xxx_messageInfo_LeaveResponse proto.InternalMessageInfo
 
 // StoreAction is the change of one object: the whole object as it is after a create or an
-// update, and as it was before a remove.
+// update, and the ID and Meta of one that is removed.
 type StoreAction struct {
 	Action StoreActionKind `protobuf:"varint,1,opt,name=action,proto3,enum=docker.swarmkit.v1.StoreActionKind" json:"action,omitempty"`
 	// Types that are valid to be assigned to Target:
