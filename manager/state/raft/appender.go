@@ -18,7 +18,8 @@ type appendWork struct {
 	snapshot *storage.Marker
 }
 
-// appender owns the log on disk.
+// appender owns the log on disk. Its methods do I/O and start no goroutine: run calls them from
+// one, a simulator from its own.
 type appender struct {
 	log    *storage.Log
 	memory *etcdraft.MemoryStorage // raft's view of the log
@@ -27,9 +28,10 @@ type appender struct {
 	keep   func() Settings
 
 	queue     *workQueue[appendWork]
-	responses *workQueue[[]*pb.Message] // one item for each message that was written
-	installed func(index, term uint64) error
-	compacted func(marker storage.Marker)
+	responses *workQueue[[]*pb.Message]                              // one item for each message that was written
+	install   func(ctx context.Context, marker storage.Marker) error // replace the state
+	inPlace   func(marker storage.Marker)                            // the log names a snapshot
+	applied   func() uint64                                          // as far as raft knows
 
 	hard *pb.HardState // the last one written
 }
@@ -39,8 +41,11 @@ type appender struct {
 func (a *appender) run(ctx context.Context) error {
 	for {
 		work := a.queue.take()
-		for len(work) > 0 {
-			n, err := a.write(work)
+		for len(work) > 0 && ctx.Err() == nil {
+			n, err := a.write(ctx, work)
+			if err != nil && errors.Is(err, ctx.Err()) {
+				return nil
+			}
 			if err != nil {
 				return fmt.Errorf("write log: %w", err)
 			}
@@ -55,25 +60,35 @@ func (a *appender) run(ctx context.Context) error {
 }
 
 // write does the first n pieces of work: all up to one with a snapshot, or that one alone.
-func (a *appender) write(work []appendWork) (n int, err error) {
+func (a *appender) write(ctx context.Context, work []appendWork) (n int, err error) {
 	switch first := work[0]; {
 	case first.snapshot != nil:
 		return 1, a.localSnapshot(*first.snapshot)
-	case first.message.GetSnapshot().GetMetadata().GetIndex() > 0:
-		return 1, a.receivedSnapshot(first.message)
+	case !etcdraft.IsEmptySnap(first.message.GetSnapshot()):
+		return 1, a.receivedSnapshot(ctx, first.message)
 	}
-	var batch storage.Batch
 	var messages []*pb.Message
 	for _, w := range work {
-		if w.snapshot != nil || w.message.GetSnapshot().GetMetadata().GetIndex() > 0 {
+		if w.snapshot != nil || !etcdraft.IsEmptySnap(w.message.GetSnapshot()) {
 			break
 		}
 		messages = append(messages, w.message)
 	}
+	return len(messages), a.writeMessages(messages)
+}
+
+// writeMessages writes messages without snapshots as one batch.
+//
+// raft asks for a sync whenever a message has responses. What they say is: a vote, or entries
+// up to an index, is on disk. So where only the commit index went up there is nothing to wait
+// for, and the next entries need not wait for a sync of it: those before were synced already,
+// and a commit index that a crash loses is learned again.
+func (a *appender) writeMessages(messages []*pb.Message) error {
+	var batch storage.Batch
 	sync := false
 	for _, m := range messages {
 		if err := a.memory.Append(m.GetEntries()); err != nil {
-			return 0, err
+			return err
 		}
 		batch.Entries = merge(batch.Entries, m.GetEntries())
 		if hs := hardState(m); hs != nil {
@@ -83,15 +98,13 @@ func (a *appender) write(work []appendWork) (n int, err error) {
 		sync = sync || len(m.GetEntries()) > 0
 	}
 	batch.NoSync = !sync
-	if batch.HardState != nil || len(batch.Entries) > 0 {
-		if err := a.log.Append(batch); err != nil {
-			return 0, err
-		}
+	if err := a.log.Append(batch); err != nil {
+		return err
 	}
 	for _, m := range messages {
 		a.responses.put(m.GetResponses())
 	}
-	return len(messages), nil
+	return nil
 }
 
 // merge puts entries behind or over those before them. Overwritten ones need not be written.
@@ -124,7 +137,7 @@ func atLeast(hs *pb.HardState, index uint64) *pb.HardState {
 // receivedSnapshot makes a snapshot from the leader the beginning of the log. Its file is
 // complete and durable. The state is replaced before raft hears of it, since raft takes what
 // it hears for applied.
-func (a *appender) receivedSnapshot(m *pb.Message) error {
+func (a *appender) receivedSnapshot(ctx context.Context, m *pb.Message) error {
 	meta := m.GetSnapshot().GetMetadata()
 	if hs := hardState(m); hs != nil {
 		a.hard = hs
@@ -137,27 +150,31 @@ func (a *appender) receivedSnapshot(m *pb.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := a.memory.ApplySnapshot(m.GetSnapshot()); err != nil && !errors.Is(err, etcdraft.ErrSnapOutOfDate) {
+	if err := a.memory.ApplySnapshot(m.GetSnapshot()); err != nil {
 		return err
 	}
 	if err := a.memory.Append(m.GetEntries()); err != nil {
 		return err
 	}
-	if err := a.installed(marker.Index, marker.Term); err != nil {
+	if err := a.install(ctx, marker); err != nil {
 		return err
 	}
-	if err := a.tidy(marker); err != nil {
+	if err := a.removeOld(); err != nil {
 		return err
 	}
+	a.inPlace(marker)
 	a.responses.put(m.GetResponses())
 	return nil
 }
 
-// localSnapshot makes a snapshot of this member's the one to load, and then cuts the log.
+// localSnapshot makes a snapshot of this member's the one to load, and then cuts the log. One
+// from the leader that came before it is newer: then it is given up.
 func (a *appender) localSnapshot(marker storage.Marker) error {
 	switch _, err := a.memory.CreateSnapshot(marker.Index, marker.ConfState, nil); {
 	case errors.Is(err, etcdraft.ErrSnapOutOfDate):
-		return a.tidy(storage.Marker{}) // one from the leader came before
+		err := a.removeOld()
+		a.inPlace(marker)
+		return err
 	case err != nil:
 		return err
 	}
@@ -172,34 +189,40 @@ func (a *appender) localSnapshot(marker storage.Marker) error {
 	if err := a.log.Compact(keepFrom); err != nil {
 		return err
 	}
-	return a.tidy(marker)
+	if err := a.removeOld(); err != nil {
+		return err
+	}
+	a.inPlace(marker)
+	return nil
 }
 
 // keepFrom returns the index up to which the log is cut after a snapshot: it keeps entries for
-// slow followers, a number of them and of their bytes at most.
+// slow followers, a number of them and of their bytes at most. It keeps those too that raft does
+// not know as applied yet, since raft looks for changes of membership among them.
 func (a *appender) keepFrom(snapshot uint64) uint64 {
 	s := a.keep()
+	last := min(snapshot, a.applied())
 	first, err := a.memory.FirstIndex()
-	if err != nil || first > snapshot {
-		return snapshot
+	if err != nil || first > last {
+		return last
 	}
 	low := max(first, snapshot-min(snapshot, s.KeepEntries)+1)
 	bytes := uint64(0)
 	for i := snapshot; i >= low; i-- {
 		e, err := a.memory.Entries(i, i+1, 0)
 		if err != nil || len(e) == 0 {
-			return i
+			return min(i, last)
 		}
 		if bytes += uint64(len(e[0].GetData())); bytes > s.KeepBytes {
-			return i
+			return min(i, last)
 		}
 	}
-	return low - 1
+	return min(low-1, last)
 }
 
-// tidy removes the files of snapshots that the log does not name any more. A zero marker only
-// tells that a file of this member's was not needed.
-func (a *appender) tidy(marker storage.Marker) error {
+// removeOld removes the files of snapshots that the log does not name any more. Newer ones
+// may be on their way.
+func (a *appender) removeOld() error {
 	snap, err := a.memory.Snapshot()
 	if err != nil {
 		return err
@@ -207,6 +230,5 @@ func (a *appender) tidy(marker storage.Marker) error {
 	if err := storage.RemoveOldSnapshots(a.fsys, a.dir, snap.GetMetadata().GetIndex()); err != nil {
 		return fmt.Errorf("remove old snapshots: %w", err)
 	}
-	a.compacted(marker)
 	return nil
 }

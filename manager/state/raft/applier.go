@@ -10,15 +10,16 @@ import (
 	"holdfast/manager/state/raft/storage"
 )
 
-// applyWork is entries to apply, or a snapshot to install.
+// applyWork is entries to apply, a snapshot to install, or the wish for a snapshot.
 type applyWork struct {
-	message *pb.Message
-	install *install
+	message  *pb.Message
+	install  *install
+	snapshot bool
 }
 
 type install struct {
-	index, term uint64
-	done        chan error
+	marker storage.Marker
+	done   chan error
 }
 
 // applier owns the store's Apply and Restore.
@@ -29,7 +30,7 @@ type applier struct {
 
 	queue   *workQueue[applyWork]
 	results *workQueue[applied]
-	after   func() // called after each piece of work, on the applier's goroutine
+	after   func(applyWork) // called after each piece of work, on the applier's goroutine
 }
 
 // applied is what the loop hears of applied entries, or of an installed snapshot.
@@ -43,10 +44,13 @@ type applied struct {
 func (a *applier) run(ctx context.Context) error {
 	for {
 		for _, w := range a.queue.take() {
+			if ctx.Err() != nil {
+				return nil
+			}
 			if err := a.do(w); err != nil {
 				return err
 			}
-			a.after()
+			a.after(w)
 		}
 		select {
 		case <-ctx.Done():
@@ -57,10 +61,13 @@ func (a *applier) run(ctx context.Context) error {
 }
 
 func (a *applier) do(w applyWork) error {
+	if w.snapshot {
+		return nil // after has it taken
+	}
 	if w.install != nil {
-		err := a.restore(w.install.index, w.install.term)
+		err := a.restore(w.install.marker)
 		if err == nil {
-			a.results.put(applied{index: w.install.index, term: w.install.term})
+			a.results.put(applied{index: w.install.marker.Index, term: w.install.marker.Term})
 		}
 		w.install.done <- err
 		return err
@@ -76,21 +83,27 @@ func (a *applier) do(w applyWork) error {
 	return nil
 }
 
-// restore replaces the store's state by the snapshot that the log names.
-func (a *applier) restore(index, term uint64) error {
-	r, err := storage.OpenSnapshot(a.fsys, a.dir, index, term)
+// restore replaces the store's state by the snapshot that the log names, and makes sure that it
+// is what the log says: the state at that very entry, with that membership.
+func (a *applier) restore(marker storage.Marker) error {
+	r, err := storage.OpenSnapshot(a.fsys, a.dir, marker.Index, marker.Term)
 	if err != nil {
-		return fmt.Errorf("open snapshot at entry %d: %w", index, err)
+		return fmt.Errorf("open snapshot at entry %d: %w", marker.Index, err)
 	}
 	err = a.machine.Restore(r)
 	if closeErr := r.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return fmt.Errorf("load snapshot at entry %d: %w", index, err)
+		return fmt.Errorf("load snapshot at entry %d: %w", marker.Index, err)
 	}
-	if got := a.machine.Applied().Index; got != index {
-		return fmt.Errorf("snapshot at entry %d holds the state at entry %d", index, got)
+	at := a.machine.Applied()
+	if at.Index != marker.Index || at.Term != marker.Term {
+		return fmt.Errorf("snapshot at entry %d of term %d holds the state at entry %d of term %d",
+			marker.Index, marker.Term, at.Index, at.Term)
+	}
+	if err := confState(at.Peers).Equivalent(pb.EnsureConfState(marker.ConfState)); err != nil {
+		return fmt.Errorf("snapshot at entry %d has another membership than the log says: %w", marker.Index, err)
 	}
 	return nil
 }

@@ -4,32 +4,25 @@ import (
 	"bytes"
 	"fmt"
 
-	etcdraft "go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
-	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
 	"holdfast/manager/state"
+	"holdfast/manager/state/raft/membership"
 )
 
 // changeCall is a change of membership under way; there is one at a time.
 type changeCall struct {
-	id       []byte
+	change   state.ChangeType
+	peer     holdfast.Peer
 	cc       *pb.ConfChange
 	proposed bool
 	done     chan error
 }
 
-// round is the catching up of a learner: it may vote once it has what was committed when the
-// round began.
-type round struct {
-	id     uint64
-	commit uint64
-}
-
-// newChange makes a change of one peer. id is 16 random bytes.
+// newChange makes a change of one peer. id tells it from others: 16 random bytes.
 func newChange(id []byte, change state.ChangeType, peer holdfast.Peer) (*changeCall, error) {
 	peer.Learner = change == state.AddLearner
 	ctx, err := (&holdfast.PeerChange{ID: id, Peer: peer}).Marshal()
@@ -47,7 +40,7 @@ func newChange(id []byte, change state.ChangeType, peer holdfast.Peer) (*changeC
 	case state.AddVoter, state.NoChange:
 	}
 	return &changeCall{
-		id: id, done: make(chan error, 1),
+		change: change, peer: peer, done: make(chan error, 1),
 		cc: &pb.ConfChange{Type: typ.Enum(), NodeId: new(peer.RaftID), Context: ctx},
 	}, nil
 }
@@ -55,17 +48,16 @@ func newChange(id []byte, change state.ChangeType, peer holdfast.Peer) (*changeC
 // startChange proposes a change. Its outcome comes through done: nil once it is applied.
 func (c *core) startChange(call *changeCall) {
 	c.follow()
-	switch {
-	case !c.leading || c.handover:
-		call.done <- c.noLeader()
+	if err := c.mayChange(); err != nil {
+		call.done <- err
 		return
-	case !c.ownTermApplied():
-		call.done <- errkind.New(errkind.NoLeader, "the leader was elected just now and is not ready").
-			WithHint("nothing was done: try again")
-		return
-	case c.change != nil:
-		call.done <- errkind.New(errkind.NoLeader, "another change of membership is under way").
-			WithHint("nothing was done: try again")
+	}
+	// The rules are looked at here, and not by who asks: between asking and proposing another
+	// change may have come into force.
+	at := c.machine.Applied()
+	needed, err := membership.CheckChange(call.change, call.peer, at.Peers, at.Removed, c.reachable)
+	if err != nil || !needed {
+		call.done <- err
 		return
 	}
 	if err := c.raw.ProposeConfChange(call.cc); err != nil {
@@ -73,6 +65,21 @@ func (c *core) startChange(call *changeCall) {
 		return
 	}
 	c.change = call
+}
+
+// mayChange tells why no change of membership can begin now.
+func (c *core) mayChange() error {
+	switch {
+	case !c.leading || c.handover:
+		return c.noLeader()
+	case !c.ownTermApplied():
+		return errkind.New(errkind.NoLeader, "the leader was elected just now and is not ready").
+			WithHint("nothing was done: try again")
+	case c.change != nil:
+		return errkind.New(errkind.NoLeader, "another change of membership is under way").
+			WithHint("nothing was done: try again")
+	}
+	return nil
 }
 
 // checkChange looks for a change just proposed among the entries that raft appended. raft puts
@@ -108,48 +115,6 @@ func (c *core) endChange(err error) {
 func errChangeLost() error {
 	return errkind.New(errkind.UnknownOutcome, "leadership was lost before the change of membership was applied").
 		WithHint("look at the members, and ask again if it was not done: asking twice does no harm")
-}
-
-// checkLearners gives a learner its vote once it has caught up with what was committed when
-// the round before began, and is heard of.
-func (c *core) checkLearners() {
-	if !c.ownTermApplied() || c.change != nil {
-		return
-	}
-	commit := c.raw.BasicStatus().GetCommit()
-	var rounds []round
-	var promote uint64
-	c.raw.WithProgress(func(id uint64, typ etcdraft.ProgressType, pr tracker.Progress) {
-		if typ != etcdraft.ProgressTypeLearner || promote != 0 {
-			return
-		}
-		for _, r := range c.rounds {
-			if r.id != id {
-				continue
-			}
-			if !pr.RecentActive || pr.Match < r.commit {
-				rounds = append(rounds, r)
-				return
-			}
-			promote = id
-			return
-		}
-		rounds = append(rounds, round{id: id, commit: commit})
-	})
-	c.rounds = rounds
-	if promote == 0 {
-		return
-	}
-	peer, ok := c.machine.Applied().Peer(promote)
-	if !ok {
-		return
-	}
-	// The ID only tells this change from others, and a promotion is the same by whomever.
-	call, err := newChange(fmt.Appendf(nil, "promote-%016x", promote), state.AddVoter, peer)
-	if err != nil { // it is a Peer that was decoded before
-		return
-	}
-	c.startChange(call)
 }
 
 // decodeChange returns the change of membership in an entry, or nil.

@@ -30,6 +30,9 @@ type Transport interface {
 	Send(messages []*pb.Message)
 	// SetPeers tells who the peers are and where; the others are forgotten.
 	SetPeers(peers []holdfast.Peer)
+	// Process tells a peer's process from those before it, as far as the peer has said: 0 if
+	// nothing was heard of it.
+	Process(raftID uint64) uint64
 }
 
 // Settings can change while the node runs. The zero value means the defaults.

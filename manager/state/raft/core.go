@@ -5,7 +5,6 @@ import (
 
 	etcdraft "go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
-	"go.etcd.io/raft/v3/tracker"
 
 	"holdfast/internal/errkind"
 	"holdfast/manager/state"
@@ -25,12 +24,19 @@ const (
 )
 
 // core is the deterministic part of a member: the raw node, and the state that only the loop
-// sees. Feed it events with its methods, then call ready for the effects.
+// sees. Feed it events with its methods, then call ready for the effects, until there are none.
+//
+// It asks the machine and peerProcess, and depends on nothing else that changes by itself.
 type core struct {
 	id            uint64
 	electionTicks int
 	raw           *etcdraft.RawNode
+	log           *logView
 	machine       state.Machine
+	peerProcess   func(raftID uint64) uint64
+
+	clock int            // ticks so far
+	heard map[uint64]int // the tick at which a peer was heard last; only looked up
 
 	term       uint64 // present one
 	lead       uint64 // raft ID of the leader, or 0
@@ -41,101 +47,86 @@ type core struct {
 	appliedTo  uint64 // term of the entry there
 	leaderless int    // ticks without a leader
 	handover   bool   // a leadership transfer is under way
+	transfers  []chan error
 
 	reads  reads
 	change *changeCall // the change of membership under way
 	rounds []round     // of learners
 
-	appends int // log writes that are not done
-	stalled int // ticks without one done
+	snapshot *pb.Message // from the leader: waits until nothing is being applied
+	applies  int         // apply messages that are not done
+	appends  int         // log writes that are not done
+	stalled  int         // ticks without one done
+}
+
+// coreConfig is what a core is made of.
+type coreConfig struct {
+	id            uint64
+	electionTicks int
+	storage       etcdraft.Storage
+	applied       uint64 // index of the state that the machine has
+	appliedTerm   uint64
+	machine       state.Machine
+	// process tells this process from those before it of the same member.
+	process uint64
+	// peerProcess tells a peer's process from those before it, as far as it is known.
+	peerProcess func(raftID uint64) uint64
+	logger      etcdraft.Logger
 }
 
 // effects is what the loop has to do after an event, in this order; the appends and applies
 // of successive effects are done in order, each kind for itself.
 type effects struct {
+	messages []*pb.Message // to peers
 	append   *pb.Message   // write the log, then deliver its responses
 	apply    *pb.Message   // apply entries, then deliver its responses
-	messages []*pb.Message // to peers
+	snapshot bool          // take a snapshot: a member that is newer than the last one needs it
 	reads    bool          // read indexes were answered
 }
 
-func newCore(id uint64, electionTicks int, storage etcdraft.Storage, applied uint64, m state.Machine,
-	logger etcdraft.Logger,
-) (*core, error) {
+func (fx effects) empty() bool {
+	return fx.append == nil && fx.apply == nil && len(fx.messages) == 0 && !fx.snapshot && !fx.reads
+}
+
+// logView is the log as raft sees it: at least what is on disk. It gives out no snapshot that is
+// older than the newest member, which raft would refuse there, again and again.
+type logView struct {
+	etcdraft.Storage
+	added  uint64 // index of the newest change that added a member
+	wanted bool   // raft asked for a snapshot at which that one is a member
+}
+
+// Snapshot implements etcdraft.Storage.
+func (v *logView) Snapshot() (*pb.Snapshot, error) {
+	snap, err := v.Storage.Snapshot()
+	if err == nil && snap.GetMetadata().GetIndex() < v.added {
+		v.wanted = true
+		return nil, etcdraft.ErrSnapshotTemporarilyUnavailable // raft asks again
+	}
+	return snap, err
+}
+
+func newCore(cfg coreConfig) (*core, error) {
+	view := &logView{Storage: cfg.storage}
 	raw, err := etcdraft.NewRawNode(&etcdraft.Config{
-		ID: id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
-		Storage: storage, Applied: applied, AsyncStorageWrites: true,
+		ID: cfg.id, ElectionTick: cfg.electionTicks, HeartbeatTick: heartbeatTicks,
+		Storage: view, Applied: cfg.applied, AsyncStorageWrites: true,
 		MaxSizePerMsg: maxMessageBytes, MaxCommittedSizePerReady: maxApplyingBytes,
 		MaxUncommittedEntriesSize: maxUncommitted,
 		MaxInflightMsgs:           maxInflight, MaxInflightBytes: maxInflightBytes,
 		CheckQuorum: true, PreVote: true, ReadOnlyOption: etcdraft.ReadOnlySafe,
-		DisableProposalForwarding: true, StepDownOnRemoval: true, Logger: logger,
+		DisableProposalForwarding: true, StepDownOnRemoval: true, Logger: cfg.logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start raft: %w", err)
 	}
-	c := &core{id: id, electionTicks: electionTicks, raw: raw, machine: m, applied: applied}
+	c := &core{
+		id: cfg.id, electionTicks: cfg.electionTicks, raw: raw, log: view, machine: cfg.machine,
+		peerProcess: cfg.peerProcess, heard: map[uint64]int{},
+		applied: cfg.applied, appliedTo: cfg.appliedTerm, reads: reads{process: cfg.process},
+	}
 	c.term = raw.BasicStatus().GetTerm()
 	return c, nil
-}
-
-// tick is one unit of time.
-func (c *core) tick() {
-	if c.appends > 0 {
-		c.stalled++
-	} else {
-		c.stalled = 0
-	}
-	if c.stalled > c.electionTicks {
-		// The disk hangs. A leader hands over; whoever stays silent is voted out.
-		if c.leading && !c.handover {
-			c.transfer(0)
-		}
-		return
-	}
-	c.raw.Tick()
-	if c.lead == 0 && c.alone() {
-		c.campaign()
-	}
-	if c.lead == 0 {
-		c.leaderless++
-	} else {
-		c.leaderless = 0
-	}
-	c.reads.tick(c.electionTicks)
-	if c.leaderless > c.electionTicks {
-		c.reads.fail(c.noLeader())
-	}
-	c.checkLearners()
-}
-
-// alone tells whether this member is the only one that votes: it has nobody to wait for.
-func (c *core) alone() bool {
-	voters := confState(c.machine.Applied().Peers).GetVoters()
-	return len(voters) == 1 && voters[0] == c.id
-}
-
-// campaign begins an election. raft refuses while a change of membership is not applied, and
-// is asked again with the next tick.
-func (c *core) campaign() {
-	err := c.raw.Campaign()
-	_ = err
-}
-
-// receive takes a message from a peer. Messages that only a member sends to itself are
-// dropped, and so are proposals: a follower never forwards one.
-func (c *core) receive(m *pb.Message) {
-	if m.GetTo() != c.id || m.GetType() == pb.MsgProp || etcdraft.IsLocalMsg(m.GetType()) {
-		return
-	}
-	c.step(m)
-}
-
-// step ignores raft's errors: they say that a message does not fit the state, such as one
-// from a peer that was removed.
-func (c *core) step(m *pb.Message) {
-	err := c.raw.Step(m)
-	_ = err
 }
 
 // appended takes the responses of a log write that is done.
@@ -160,6 +151,7 @@ func (c *core) deliver(responses []*pb.Message) (toPeers []*pb.Message) {
 // appliedEntries takes entries that were applied. Changes of membership come into force
 // before raft hears that their entry is applied.
 func (c *core) appliedEntries(entries []*pb.Entry, responses []*pb.Message) error {
+	c.applies--
 	for _, e := range entries {
 		c.applied, c.appliedTo = e.GetIndex(), e.GetTerm()
 		cc, err := decodeChange(e)
@@ -170,6 +162,9 @@ func (c *core) appliedEntries(entries []*pb.Entry, responses []*pb.Message) erro
 			continue
 		}
 		c.raw.ApplyConfChange(cc)
+		if t := cc.GetType(); t == pb.ConfChangeAddNode || t == pb.ConfChangeAddLearnerNode {
+			c.log.added = e.GetIndex()
+		}
 		c.changed(cc)
 	}
 	c.deliver(responses)
@@ -177,7 +172,8 @@ func (c *core) appliedEntries(entries []*pb.Entry, responses []*pb.Message) erro
 	return nil
 }
 
-// restored takes a snapshot that replaced the state.
+// restored takes a snapshot that replaced the state. It comes before the responses of the log
+// write that had the snapshot.
 func (c *core) restored(index, term uint64) {
 	c.applied, c.appliedTo = index, term
 	c.reads.reached(c.applied)
@@ -185,10 +181,14 @@ func (c *core) restored(index, term uint64) {
 
 // ready returns what there is to do.
 func (c *core) ready() effects {
+	c.stepSnapshot()
 	c.follow()
 	c.propose()
-	c.reads.ask(c.raw, c.lead)
-	var fx effects
+	if c.mayAsk() {
+		c.reads.ask(c.raw)
+	}
+	fx := effects{snapshot: c.log.wanted}
+	c.log.wanted = false
 	if !c.raw.HasReady() {
 		return fx
 	}
@@ -203,6 +203,7 @@ func (c *core) ready() effects {
 			c.appends++
 			fx.append = m
 		case etcdraft.LocalApplyThread:
+			c.applies++
 			c.countCommitted(m.GetEntries())
 			fx.apply = m
 		default:
@@ -222,64 +223,18 @@ func (c *core) follow() {
 	leads := st.RaftState == etcdraft.StateLeader
 	if c.leading && (!leads || c.ledTerm != c.term) {
 		c.machine.Lost(c.ledTerm)
-		c.leading, c.rounds = false, nil
+		c.leading, c.rounds, c.inRaft = false, nil, 0
 		c.endChange(errChangeLost())
+		c.endTransfers(nil)
 	}
 	if leads && !c.leading {
-		c.leading, c.ledTerm, c.inRaft = true, c.term, 0
+		c.leading, c.ledTerm = true, c.term
 		c.machine.Elected(c.term)
 	}
-}
-
-// propose hands the store's transactions to raft, a few entries at a time, so that those that
-// wait are packed together.
-func (c *core) propose() {
-	if c.handover { // raft would drop them
-		return
+	if !c.handover && len(c.transfers) > 0 {
+		c.endTransfers(errkind.New(errkind.Refused, "the voter that was asked to lead did not take over in time").
+			WithHint("try again"))
 	}
-	for c.leading && c.inRaft < maxEntriesInRaft {
-		data := c.machine.Next(c.term)
-		if data == nil {
-			return
-		}
-		if err := c.raw.Propose(data); err != nil {
-			c.machine.Refused(c.term)
-			return
-		}
-		c.inRaft++
-	}
-}
-
-// countCommitted counts this leader's entries that are committed.
-func (c *core) countCommitted(entries []*pb.Entry) {
-	for _, e := range entries {
-		if c.leading && e.GetTerm() == c.term && e.GetType() == pb.EntryNormal && len(e.GetData()) > 0 {
-			c.inRaft = max(c.inRaft-1, 0)
-		}
-	}
-}
-
-// transfer begins to hand leadership to a voter: the one with ID to, or for 0 the one that is
-// furthest. It returns false if there is none.
-func (c *core) transfer(to uint64) bool {
-	if !c.leading {
-		return false
-	}
-	var best, match uint64
-	c.raw.WithProgress(func(id uint64, typ etcdraft.ProgressType, pr tracker.Progress) {
-		if id == c.id || typ != etcdraft.ProgressTypePeer || to != 0 && id != to {
-			return
-		}
-		if pr.RecentActive && (best == 0 || pr.Match > match || pr.Match == match && id < best) {
-			best, match = id, pr.Match
-		}
-	})
-	if best == 0 {
-		return false
-	}
-	c.raw.TransferLeader(best)
-	c.follow()
-	return true
 }
 
 // noLeader is the error of a call that needs a leader.
@@ -290,5 +245,6 @@ func (c *core) noLeader() error {
 	}
 }
 
-// ownTermApplied tells whether an entry of the present term is applied here.
+// ownTermApplied tells whether this member leads, and an entry of the present term is applied
+// here: from then on it knows all that was committed before, the membership too.
 func (c *core) ownTermApplied() bool { return c.leading && c.appliedTo == c.term }

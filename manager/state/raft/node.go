@@ -3,7 +3,7 @@ package raft
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,10 +35,11 @@ type Node struct {
 	log       *storage.Log
 	memory    *etcdraft.MemoryStorage
 
-	core  *core           // the loop's own
-	peers []holdfast.Peer // that the transport knows; the loop's own
+	core      *core           // the loop's own
+	peers     []holdfast.Peer // that the transport knows; the loop's own
+	committed uint64          // when the log was opened
 
-	inbox     *workQueue[*pb.Message]
+	inbox     inbox
 	calls     *workQueue[func(*core)]
 	wake      chan struct{} // the store has transactions
 	appends   *appender
@@ -49,6 +50,7 @@ type Node struct {
 
 	leads    atomic.Bool
 	lead     atomic.Uint64
+	applied  atomic.Uint64 // index up to which raft knows that entries are applied
 	watchers watchers
 
 	snapshots snapshots
@@ -56,80 +58,11 @@ type Node struct {
 
 var _ state.Proposer = (*Node)(nil)
 
-// Open reads the log, loads the snapshot that it names, and makes a node that is ready to run.
-func Open(cfg Config) (*Node, error) {
-	cfg.setDefaults()
-	log, st, err := storage.Open(cfg.FS, cfg.Dir, storage.Options{})
-	if err != nil {
-		return nil, err
-	}
-	n := &Node{
-		cfg: cfg, identity: st.Identity, log: log,
-		inbox: newWorkQueue[*pb.Message](), calls: newWorkQueue[func(*core)](),
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), removed: make(chan struct{}),
-	}
-	if n.machine, n.transport, err = cfg.Build(n, st.Identity); err == nil {
-		err = n.load(st)
-	}
-	if err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
-	return n, nil
-}
-
-func (n *Node) load(st *storage.State) error {
-	var err error
-	if n.memory, err = memoryOf(st); err != nil {
-		return err
-	}
-	n.applies = &applier{
-		machine: n.machine, fsys: n.cfg.FS, dir: n.cfg.Dir,
-		queue: newWorkQueue[applyWork](), results: newWorkQueue[applied](), after: n.afterApply,
-	}
-	n.appends = &appender{
-		log: n.log, memory: n.memory, fsys: n.cfg.FS, dir: n.cfg.Dir, keep: n.cfg.Settings, hard: st.HardState,
-		queue: newWorkQueue[appendWork](), responses: newWorkQueue[[]*pb.Message](),
-		installed: n.install, compacted: n.snapshotDone,
-	}
-	if !st.Snapshot.IsZero() {
-		if err := n.applies.restore(st.Snapshot.Index, st.Snapshot.Term); err != nil {
-			return err
-		}
-	}
-	n.snapshots.last = st.Snapshot.Index
-	n.core, err = newCore(n.identity.RaftID, n.cfg.ElectionTicks, n.memory, st.Snapshot.Index, n.machine,
-		raftLogger{n.cfg.Logger})
-	return err
-}
-
-// memoryOf gives raft's view of the log that was read.
-func memoryOf(st *storage.State) (*etcdraft.MemoryStorage, error) {
-	m := etcdraft.NewMemoryStorage()
-	before := st.FirstIndex - 1
-	if before > 0 {
-		first := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{
-			Index: new(before), Term: new(st.PrevTerm), ConfState: st.Snapshot.ConfState,
-		}}
-		if err := m.ApplySnapshot(first); err != nil {
-			return nil, fmt.Errorf("load log: %w", err)
-		}
-	}
-	if err := m.Append(st.Entries); err != nil {
-		return nil, fmt.Errorf("load log: %w", err)
-	}
-	if st.Snapshot.Index > before {
-		if _, err := m.CreateSnapshot(st.Snapshot.Index, st.Snapshot.ConfState, nil); err != nil {
-			return nil, fmt.Errorf("load log: %w", err)
-		}
-	}
-	return m, m.SetHardState(st.HardState)
-}
-
 // Identity tells who this member is, as its log says.
 func (n *Node) Identity() storage.Identity { return n.identity }
 
 // Committed tells the index that was known as committed when the log was opened.
-func (n *Node) Committed() uint64 { return n.appends.hard.GetCommit() }
+func (n *Node) Committed() uint64 { return n.committed }
 
 // Run takes part in the group until ctx ends, this member is removed (ErrRemoved), or a fault
 // of the disk or of the store. It closes the log. It may be called once.
@@ -140,8 +73,11 @@ func (n *Node) Run(ctx context.Context) error {
 	group.Go(func() error { return n.appends.run(groupCtx) })
 	group.Go(func() error { return n.applies.run(groupCtx) })
 	group.Go(func() error { return n.loop(groupCtx) })
+	group.Go(func() error {
+		n.saver(groupCtx)
+		return nil
+	})
 	err := group.Wait()
-	n.snapshots.wait()
 	n.shut()
 	if err != nil && !errors.Is(err, ErrRemoved) {
 		return err // the log is left as it is: its end may be torn, and Close would say it is not
@@ -176,7 +112,9 @@ func (n *Node) loop(ctx context.Context) error {
 // turn takes all events that are there and carries out what follows from them.
 func (n *Node) turn() error {
 	for _, m := range n.inbox.take() {
-		n.core.receive(m)
+		if err := n.core.receive(m); err != nil {
+			return err
+		}
 	}
 	for _, responses := range n.appends.responses.take() {
 		n.transport.Send(n.core.appended(responses))
@@ -187,6 +125,7 @@ func (n *Node) turn() error {
 		} else if err := n.core.appliedEntries(a.entries, a.responses); err != nil {
 			return err
 		}
+		n.applied.Store(n.core.applied)
 		n.setPeers()
 	}
 	for _, call := range n.calls.take() {
@@ -204,6 +143,9 @@ func (n *Node) turn() error {
 		if fx.apply != nil {
 			n.applies.queue.put(applyWork{message: fx.apply})
 		}
+		if fx.snapshot {
+			n.applies.queue.put(applyWork{snapshot: true})
+		}
 	}
 	n.leads.Store(n.core.leading)
 	if old := n.lead.Swap(n.core.lead); old != n.core.lead {
@@ -220,44 +162,39 @@ func (n *Node) setPeers() {
 	}
 	n.peers = at.Peers
 	n.transport.SetPeers(at.Peers)
-	for _, id := range at.Removed {
-		if id == n.identity.RaftID {
-			n.Removed()
-		}
+	if slices.Contains(at.Removed, n.identity.RaftID) {
+		n.Removed()
 	}
 }
 
 // install replaces the store's state by a received snapshot. It is called by the appender and
-// waits for the applier.
-func (n *Node) install(index, term uint64) error {
-	w := &install{index: index, term: term, done: make(chan error, 1)}
+// waits for the applier, which ends with ctx.
+func (n *Node) install(ctx context.Context, marker storage.Marker) error {
+	w := &install{marker: marker, done: make(chan error, 1)}
 	n.applies.queue.put(applyWork{install: w})
-	return <-w.done
+	select {
+	case err := <-w.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-func (n *Node) afterApply() {
-	n.takeSnapshot()
+// afterApply is called by the applier after each piece of its work.
+func (n *Node) afterApply(w applyWork) {
+	n.takeSnapshot(w.snapshot)
 	n.watchers.notify()
 }
 
-// shut ends what still waits. The loop has ended.
+// shut ends what still waits. The loop has ended; calls that it did not get to end with stopped.
 func (n *Node) shut() {
 	n.machine.Stop()
-	for _, call := range n.calls.take() {
-		call(n.core)
-	}
-	n.core.reads.fail(errStopped())
-	for _, r := range n.core.reads.reach {
-		r.done <- errStopped()
-	}
+	n.core.reads.stop(errStopped())
 	n.core.endChange(errChangeLost())
+	n.core.endTransfers(errStopped())
 	n.leads.Store(false)
 	n.lead.Store(0)
 	n.watchers.notify()
-}
-
-func (fx effects) empty() bool {
-	return fx.append == nil && fx.apply == nil && len(fx.messages) == 0 && !fx.reads
 }
 
 // Wake implements state.Proposer.
@@ -268,10 +205,10 @@ func (n *Node) Wake() {
 	}
 }
 
-// Receive takes messages from a peer, in order.
+// Receive takes messages from a peer, in order. What the loop has no room for is dropped.
 func (n *Node) Receive(messages []*pb.Message) {
-	for _, m := range messages {
-		n.inbox.put(m)
+	if dropped := n.inbox.put(messages); dropped > 0 {
+		n.cfg.Logger.Warn("raft messages dropped: too many wait", "dropped", dropped)
 	}
 }
 

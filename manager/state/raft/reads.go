@@ -9,6 +9,7 @@ import (
 
 // reads are calls that wait until what was committed when they began is applied here.
 type reads struct {
+	process uint64 // differs from that of the process before: answers to it may still come
 	seq     uint64 // of the last read index asked for
 	waiting []*read
 	asked   []readBatch // in order
@@ -29,24 +30,39 @@ type readBatch struct {
 
 func (r *reads) add(rd *read) { r.waiting = append(r.waiting, rd) }
 
+// mayAsk tells whether there is a leader to ask for a read index, for a call or for a peer.
+// While this member leads, it is one only once an entry of its own term is applied: raft's
+// answer of a lone voter would be what it knew as committed when it began to lead, and a crash
+// may have lost how far that was. A leader whose disk hangs does not answer: the heartbeats of
+// each answer would keep it leader.
+func (c *core) mayAsk() bool {
+	return c.lead != 0 && (!c.leading || c.ownTermApplied() && !c.hangs())
+}
+
 // ask begins a read index for all that wait. A call never joins one that was begun before it.
-func (r *reads) ask(raw *etcdraft.RawNode, lead uint64) {
+func (r *reads) ask(raw *etcdraft.RawNode) {
 	r.waiting = alive(r.waiting)
-	if len(r.waiting) == 0 || lead == 0 || len(r.asked) >= maxReadsInRaft {
+	if len(r.waiting) == 0 || len(r.asked) >= maxReadsInRaft {
 		return
 	}
 	r.seq++
-	raw.ReadIndex(binary.BigEndian.AppendUint64(nil, r.seq))
+	raw.ReadIndex(r.context())
 	r.asked = append(r.asked, readBatch{seq: r.seq, reads: r.waiting})
 	r.waiting = nil
 }
 
+// context is what tells the answer to the newest read index from all others.
+func (r *reads) context() []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), r.process)
+	return binary.BigEndian.AppendUint64(b, r.seq)
+}
+
 // confirmed takes raft's answer.
 func (r *reads) confirmed(rs etcdraft.ReadState, applied uint64) {
-	if len(rs.RequestCtx) != 8 {
+	if len(rs.RequestCtx) != 16 || binary.BigEndian.Uint64(rs.RequestCtx) != r.process {
 		return
 	}
-	seq := binary.BigEndian.Uint64(rs.RequestCtx)
+	seq := binary.BigEndian.Uint64(rs.RequestCtx[8:])
 	for i, b := range r.asked {
 		if b.seq != seq {
 			continue
@@ -102,6 +118,15 @@ func (r *reads) fail(err error) {
 		}
 	}
 	r.waiting, r.asked = nil, nil
+}
+
+// stop ends all calls.
+func (r *reads) stop(err error) {
+	r.fail(err)
+	for _, rd := range r.reach {
+		rd.done <- err
+	}
+	r.reach = nil
 }
 
 // alive drops the calls that nobody waits for any more.

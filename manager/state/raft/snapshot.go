@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
 
@@ -16,34 +18,47 @@ type snapshots struct {
 	mu      sync.Mutex
 	last    uint64 // index of the newest one that the log names
 	writing bool
-	group   sync.WaitGroup
+	queue   *workQueue[state.Image]
 }
 
-func (s *snapshots) wait() { s.group.Wait() }
-
-// takeSnapshot begins a snapshot if enough was applied since the last one. It is called
-// between two calls of Apply, so the image is the state at one index.
-func (n *Node) takeSnapshot() {
+// takeSnapshot begins a snapshot if enough was applied since the last one, or anything and one
+// is wanted. It is called between two calls of Apply, so the image is the state at one index.
+func (n *Node) takeSnapshot(wanted bool) {
 	s := &n.snapshots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := n.machine.Applied()
-	if s.writing || at.Index < s.last+n.cfg.Settings().SnapshotInterval {
+	since := n.machine.Applied().Index - s.last
+	if s.writing || since < n.cfg.Settings().SnapshotInterval && !(wanted && since > 0) {
 		return
 	}
 	s.writing = true
-	image := n.machine.Image()
-	s.group.Go(func() {
-		marker, err := save(n.cfg.FS, n.cfg.Dir, image)
-		if err != nil {
-			// The log goes on growing, and nothing is lost: it is tried again after as many
-			// entries more.
-			n.cfg.Logger.Error("snapshot failed", "index", at.Index, "err", err)
-			n.snapshotDone(storage.Marker{Index: at.Index})
-			return
+	s.queue.put(n.machine.Image())
+}
+
+// saver writes snapshots, until ctx ends.
+func (n *Node) saver(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, image := range n.snapshots.queue.take() {
+			n.saveSnapshot(image)
 		}
-		n.appends.queue.put(appendWork{snapshot: &marker})
-	})
+		select {
+		case <-ctx.Done():
+		case <-n.snapshots.queue.wake:
+		}
+	}
+}
+
+// saveSnapshot writes a snapshot file, and hands its marker to the appender.
+func (n *Node) saveSnapshot(image state.Image) {
+	marker, err := save(n.cfg.FS, n.cfg.Dir, image)
+	if err != nil {
+		// The log goes on growing, and nothing is lost: it is tried again after as many
+		// entries more.
+		n.cfg.Logger.Error("snapshot failed", "index", marker.Index, "err", err)
+		n.snapshotDone(marker)
+		return
+	}
+	n.appends.queue.put(appendWork{snapshot: &marker})
 }
 
 // snapshotDone is called when a snapshot is the one to load, or is not needed.

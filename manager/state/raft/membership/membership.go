@@ -37,9 +37,7 @@ const (
 func CheckJoin(j Join, peers []holdfast.Peer) (Plan, holdfast.Peer, error) {
 	for _, p := range peers {
 		if p.Addr == j.Addr && p.NodeID != j.NodeID {
-			return 0, holdfast.Peer{}, errkind.New(errkind.Refused,
-				"address %s belongs to member %d, node %s", j.Addr, p.RaftID, p.NodeID).
-				WithHint("if that member is gone, remove it first: ctl member rm %d", p.RaftID)
+			return 0, holdfast.Peer{}, errAddrTaken(p)
 		}
 	}
 	for _, p := range peers {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"holdfast/manager/state/raft/storage"
 	"holdfast/manager/state/raft/storage/memfs"
 )
@@ -51,6 +53,31 @@ func benchmarkAppend(b *testing.B, fsys storage.FS, at string, n, size int) {
 	now := l.Metrics()
 	b.ReportMetric(float64(now.Syncs-was.Syncs)/float64(b.N), "fsyncs/op")
 	b.ReportMetric(float64(now.Writes-was.Writes)/float64(b.N), "writes/op")
+}
+
+// BenchmarkOpen reads a log of 64 MiB in entries of 1 KiB.
+func BenchmarkOpen(b *testing.B) {
+	at := filepath.Join(b.TempDir(), "raft")
+	must(b, storage.Create(storage.OS(), at, ident, first()))
+	l, _, err := storage.Open(storage.OS(), at, storage.Options{})
+	must(b, err)
+	data := string(bytes.Repeat([]byte("some "), 205))
+	for next := uint64(2); next < 64<<10; {
+		var es []*raftpb.Entry
+		for range 1 << 10 {
+			es = append(es, ent(next, 1, data))
+			next++
+		}
+		must(b, l.Append(storage.Batch{Entries: es}))
+	}
+	b.SetBytes(l.Metrics().Bytes)
+	must(b, l.Close())
+	b.ReportAllocs()
+	for b.Loop() {
+		l, _, err := storage.Open(storage.OS(), at, storage.Options{})
+		must(b, err)
+		must(b, l.Close())
+	}
 }
 
 // discardFS forgets what is appended to the log.

@@ -250,7 +250,7 @@ func (r *run) reopen() {
 // STORAGE_SEEDS=5000.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(100)
+	seeds := uint64(60)
 	if s := os.Getenv("STORAGE_SEEDS"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
 		must(t, err)

@@ -217,6 +217,32 @@ func TestFlipsBesideATornEnd(t *testing.T) {
 	}
 }
 
+// TestAfterClosingMark: only the mark of a run that did not get further can be
+// torn after a closing mark.
+func TestAfterClosingMark(t *testing.T) {
+	m := newFS(1)
+	l := created(t, m, 0)
+	must(t, l.Close())
+	at := l.Metrics().LastSize
+	l, _ = open(t, m, 0)
+	opened := l.Metrics().LastSize
+	must(t, l.Append(storage.Batch{Entries: ents(2, 2, 1)}))
+	b, err := m.ReadFile(segmentPath(1))
+	must(t, err)
+	if opened != at+128 {
+		t.Fatal(at, opened)
+	}
+	clear(b[at:opened])
+	m.WriteFile(segmentPath(1), b)
+	_, err = storage.Verify(m, dir)
+	wantDamage(t, err, segmentPath(1))
+	m.WriteFile(segmentPath(1), b[:opened])
+	s, err := storage.Verify(m, dir)
+	if err != nil || s.Dropped != 128 || s.Clean {
+		t.Fatal(err, s)
+	}
+}
+
 // TestNamesTheRecord: an error says which record of which file it is.
 func TestNamesTheRecord(t *testing.T) {
 	m := newFS(1)

@@ -36,14 +36,16 @@ type Batch struct {
 	// never go down.
 	HardState *raftpb.HardState
 
-	// Entries are contiguous. The first one's index i is at most one above the
-	// last entry's and above the latest marker's; entries at and above i that
-	// the log held are void.
+	// Entries each have an index i at most one above that of the entry before,
+	// in the log or the batch, and above the commit index and the latest
+	// marker's; entries at and above i that came before are void.
 	Entries []*raftpb.Entry
 
 	// Snapshot is the marker of a snapshot file that is complete and synced.
-	// The hard state, after this batch, has commit ≥ its index. A local one's
-	// index is that of an entry in the log, unless the log is empty.
+	// The hard state, after this batch, has commit ≥ its index. Its index is
+	// not below the latest marker's (a local snapshot that a received one
+	// overtook is to be given up). A local one's index is that of an entry in
+	// the log, unless the log is empty.
 	Snapshot *Marker
 
 	// NoSync writes without a sync. It is allowed for a hard state in which

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 	"time"
@@ -18,11 +17,18 @@ import (
 	"holdfast/internal/errkind"
 )
 
+// Times between two attempts to reach a peer.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Second
+)
+
 // peer is one other member, at one address.
 type peer struct {
 	transport *Transport
 	id        uint64
 	addr      string
+	met       bool // it made itself known; the membership does not name it
 
 	ctx    context.Context //nolint:containedctx // of the peer's goroutine
 	cancel context.CancelFunc
@@ -31,6 +37,8 @@ type peer struct {
 	queue    []*pb.Message
 	bytes    int
 	snapshot *pb.Message // to be sent next
+	sending  bool        // another snapshot is on its way
+	left     bool        // nothing is sent any more
 	wake     chan struct{}
 }
 
@@ -44,7 +52,7 @@ func newPeer(t *Transport, id uint64, addr string) *peer {
 func (p *peer) put(m *pb.Message) {
 	p.mu.Lock()
 	size := proto.Size(m)
-	full := len(p.queue) >= maxQueued || len(p.queue) > 0 && p.bytes+size > maxQueuedBytes
+	full := p.left || len(p.queue) >= maxQueued || len(p.queue) > 0 && p.bytes+size > maxQueuedBytes
 	if !full {
 		p.queue = append(p.queue, m)
 		p.bytes += size
@@ -61,7 +69,11 @@ func (p *peer) put(m *pb.Message) {
 func (p *peer) sendSnapshot(m *pb.Message) {
 	p.mu.Lock()
 	old := p.snapshot
-	p.snapshot = m
+	if p.left {
+		old = m
+	} else {
+		p.snapshot = m
+	}
 	p.mu.Unlock()
 	if old != nil {
 		p.transport.node.ReportSnapshot(p.id, false)
@@ -76,32 +88,47 @@ func (p *peer) signal() {
 	}
 }
 
-// take returns the next batch of messages, and the snapshot if one waits.
+// take returns the next batch of messages, and the snapshot if one waits and no other is on
+// its way.
 func (p *peer) take() (batch []*pb.Message, snapshot *pb.Message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size, n := 0, 0
-	for n < len(p.queue) && (n == 0 || size < maxBatchBytes) {
-		size += proto.Size(p.queue[n])
+	for n < len(p.queue) {
+		add := proto.Size(p.queue[n])
+		if n > 0 && size+add > maxBatchBytes {
+			break
+		}
+		size += add
 		n++
 	}
 	batch = p.queue[:n:n]
 	p.queue = p.queue[n:]
 	p.bytes -= size
-	snapshot, p.snapshot = p.snapshot, nil
+	if !p.sending {
+		snapshot, p.snapshot = p.snapshot, nil
+		p.sending = snapshot != nil
+	}
 	return batch, snapshot
+}
+
+// sent tells that a snapshot is not on its way any more, and looks for the next one.
+func (p *peer) sent() {
+	p.mu.Lock()
+	p.sending = false
+	p.mu.Unlock()
+	p.signal()
 }
 
 // run sends what is queued until the peer leaves.
 func (p *peer) run() {
-	defer p.cancel()
-	var sending sync.WaitGroup
-	defer sending.Wait()
+	defer p.leave()
 	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 50*time.Millisecond, time.Second
-	for p.ctx.Err() == nil {
-		err := p.connect(&sending, wait)
-		if err == nil || p.ctx.Err() != nil {
+	wait.InitialInterval, wait.MaxInterval = minBackoff, maxBackoff
+	for {
+		began := time.Now()
+		err := p.connect()
+		if p.ctx.Err() != nil {
 			return
 		}
 		if errkind.Is(err, errkind.Refused) && errkind.Hint(err) == hintRemoved {
@@ -111,11 +138,24 @@ func (p *peer) run() {
 		p.transport.cfg.Logger.Debug("raft stream to peer broke", "peer", p.id, "addr", p.addr, "err", err)
 		p.drop()
 		p.transport.node.ReportUnreachable(p.id)
+		if time.Since(began) > maxBackoff { // that something was sent does not tell that it was taken
+			wait.Reset()
+		}
 		select {
 		case <-time.After(wait.NextBackOff()):
 		case <-p.ctx.Done():
+			return
 		}
 	}
+}
+
+// leave gives up what waits, and whatever comes yet.
+func (p *peer) leave() {
+	p.cancel()
+	p.mu.Lock()
+	p.left = true
+	p.mu.Unlock()
+	p.drop()
 }
 
 // drop forgets what waits: it is old by the time the peer is back.
@@ -130,44 +170,57 @@ func (p *peer) drop() {
 	}
 }
 
-// connect opens a stream and sends over it until it breaks. It returns nil if the peer left.
-func (p *peer) connect(sending *sync.WaitGroup, wait *backoff.ExponentialBackOff) error {
+// connect opens a stream and sends over it until it breaks, or the peer leaves.
+func (p *peer) connect() error {
 	conn, err := p.transport.cfg.Dial(p.addr)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(p.ctx)
+	var group sync.WaitGroup // of those that use conn
 	defer func() {
-		sending.Wait()
+		cancel()
+		group.Wait()
 		conn.Close() //nolint:errcheck,gosec // nothing is lost with it
 	}()
-	ctx, cancel := context.WithCancel(p.ctx)
-	defer cancel()
 	client := holdfast.NewRaftClient(conn)
 	stream, err := client.Messages(ctx)
 	if err != nil {
 		return errkind.FromStatus(err)
 	}
+	ended := make(chan error, 1)
+	group.Go(func() { ended <- end(stream) })
 	for {
 		batch, snapshot := p.take()
 		if snapshot != nil {
-			sending.Go(func() { p.stream(ctx, client, snapshot) })
+			group.Go(func() {
+				p.stream(ctx, client, snapshot)
+				p.sent()
+			})
 		}
 		if len(batch) > 0 {
-			if err := p.send(stream, batch); err != nil {
+			switch err := p.send(stream, batch); {
+			case errors.Is(err, io.EOF): // it only says that the peer ended the stream
+				return <-ended
+			case err != nil:
 				return err
 			}
-			wait.Reset()
 			continue
 		}
 		select {
 		case <-p.wake:
-		case <-stream.Context().Done():
-			if p.ctx.Err() != nil {
-				return nil
-			}
-			return streamError(stream, stream.Context().Err())
+		case err := <-ended:
+			return err
 		}
 	}
+}
+
+// end waits until the peer ends a stream, which it does with an error only.
+func end(stream grpc.ClientStream) error {
+	if err := stream.RecvMsg(&holdfast.BatchEnd{}); err != nil {
+		return errkind.FromStatus(err)
+	}
+	return errors.New("the peer ended the stream")
 }
 
 func (p *peer) send(stream grpc.ClientStreamingClient[holdfast.Batch, holdfast.BatchEnd], batch []*pb.Message) error {
@@ -185,76 +238,5 @@ func (p *peer) send(stream grpc.ClientStreamingClient[holdfast.Batch, holdfast.B
 		}
 		b.Messages = append(b.Messages, data)
 	}
-	if err := stream.Send(b); err != nil {
-		return streamError(stream, err)
-	}
-	return nil
-}
-
-// streamError returns why the peer ended the stream: Send itself only says that it did.
-func streamError(stream grpc.ClientStreamingClient[holdfast.Batch, holdfast.BatchEnd], err error) error {
-	if errors.Is(err, io.EOF) {
-		if _, end := stream.CloseAndRecv(); end != nil {
-			return errkind.FromStatus(end)
-		}
-	}
-	return err
-}
-
-// stream sends a snapshot file, and reports how it went.
-func (p *peer) stream(ctx context.Context, client holdfast.RaftClient, m *pb.Message) {
-	index := m.GetSnapshot().GetMetadata().GetIndex()
-	log := p.transport.cfg.Logger.With("peer", p.id, "addr", p.addr, "index", index)
-	log.Info("sending snapshot")
-	err := p.streamFile(ctx, client, m)
-	if err != nil {
-		log.Warn("sending snapshot failed", "err", err)
-	}
-	p.transport.node.ReportSnapshot(p.id, err == nil)
-}
-
-func (p *peer) streamFile(ctx context.Context, client holdfast.RaftClient, m *pb.Message) (err error) {
-	file, size, err := p.transport.node.SnapshotFile(m)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	data, err := proto.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("encode raft message: %w", err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := client.Snapshot(ctx)
-	if err != nil {
-		return errkind.FromStatus(err)
-	}
-	chunk := &holdfast.SnapshotChunk{
-		ClusterID: p.transport.cfg.ClusterID, From: p.transport.cfg.RaftID, To: p.id,
-		Message: data, SizeBytes: uint64(size), //nolint:gosec // a file's size
-	}
-	table := crc32.MakeTable(crc32.Castagnoli)
-	buffer := make([]byte, chunkBytes)
-	for {
-		n, readErr := io.ReadFull(file, buffer)
-		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("read snapshot: %w", readErr)
-		}
-		chunk.Data, chunk.Crc = buffer[:n], crc32.Checksum(buffer[:n], table)
-		if n > 0 {
-			if err := stream.Send(chunk); err != nil {
-				if _, end := stream.CloseAndRecv(); end != nil {
-					err = errkind.FromStatus(end)
-				}
-				return err
-			}
-		}
-		if readErr != nil {
-			break
-		}
-		chunk.Offset += uint64(n) //nolint:gosec // at most a chunk
-		chunk.Message, chunk.SizeBytes = nil, 0
-	}
-	_, err = stream.CloseAndRecv()
-	return errkind.FromStatus(err)
+	return stream.Send(b)
 }

@@ -24,6 +24,7 @@ const (
 	maxQueuedBytes = 64 << 20
 	maxBatchBytes  = 2 << 20
 	chunkBytes     = 256 << 10
+	maxMet         = 16 // peers that made themselves known and that the membership does not name
 )
 
 // Format is the version of the entry format that this program reads.
@@ -105,6 +106,7 @@ func (t *Transport) SetPeers(members []holdfast.Peer) {
 			continue
 		}
 		if old, ok := t.peers[m.RaftID]; ok && old.addr == m.Addr {
+			old.met = false
 			now[m.RaftID] = old
 			delete(t.peers, m.RaftID)
 			continue
@@ -119,6 +121,7 @@ func (t *Transport) SetPeers(members []holdfast.Peer) {
 		}
 	}
 	t.peers = now
+	t.heard.forget(now)
 }
 
 func (t *Transport) startLocked(id uint64, addr string) *peer {
@@ -127,14 +130,26 @@ func (t *Transport) startLocked(id uint64, addr string) *peer {
 	return p
 }
 
-// meet notes who sends, if the membership does not tell: a member that joins knows nobody.
-func (t *Transport) meet(id uint64, addr string) {
+// meet notes what a peer says of itself, and where it is, if the membership does not tell: a
+// member that joins knows nobody.
+func (t *Transport) meet(b *holdfast.Batch) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, known := t.peers[id]; known || addr == "" || t.ctx.Err() != nil {
-		return
+	if _, known := t.peers[b.From]; !known {
+		met := 0
+		for _, p := range t.peers {
+			if p.met {
+				met++
+			}
+		}
+		if b.Addr == "" || met >= maxMet || t.ctx.Err() != nil {
+			return
+		}
+		p := t.startLocked(b.From, b.Addr)
+		p.met = true
+		t.peers[b.From] = p
 	}
-	t.peers[id] = t.startLocked(id, addr)
+	t.heard.note(b)
 }
 
 // Send sends messages, in order for each peer. It does not block.
@@ -181,6 +196,23 @@ func (h *heard) note(b *holdfast.Batch) {
 	h.peers[b.From] = Heard{
 		Position: Position{Revision: b.Revision, Hash: b.Hash}, Process: b.Process, Format: b.Format,
 	}
+}
+
+// forget drops what was heard of those that are not peers any more.
+func (h *heard) forget(peers map[uint64]*peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id := range h.peers {
+		if _, ok := peers[id]; !ok {
+			delete(h.peers, id)
+		}
+	}
+}
+
+// Process tells a peer's process from those before it, as far as the peer has said.
+func (t *Transport) Process(raftID uint64) uint64 {
+	h, _ := t.Heard(raftID)
+	return h.Process
 }
 
 // Heard returns what a peer said last of itself; ok is false if nothing was heard of it.

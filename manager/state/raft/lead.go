@@ -1,0 +1,80 @@
+package raft
+
+import (
+	etcdraft "go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+
+	"holdfast/internal/errkind"
+)
+
+// propose hands the store's transactions to raft, a few entries at a time, so that those that
+// wait are packed together.
+func (c *core) propose() {
+	if c.handover || c.hangs() { // raft would drop them; they would be lost with the leadership
+		return
+	}
+	for c.leading && c.inRaft < maxEntriesInRaft {
+		data := c.machine.Next(c.term)
+		if data == nil {
+			return
+		}
+		if err := c.raw.Propose(data); err != nil {
+			c.machine.Refused(c.term)
+			return
+		}
+		c.inRaft++
+	}
+}
+
+// countCommitted counts this leader's entries that are committed.
+func (c *core) countCommitted(entries []*pb.Entry) {
+	for _, e := range entries {
+		if c.leading && e.GetTerm() == c.term && e.GetType() == pb.EntryNormal && len(e.GetData()) > 0 {
+			c.inRaft = max(c.inRaft-1, 0)
+		}
+	}
+}
+
+// handOver hands leadership over. done gets nil once this member does not lead, and an error
+// if nobody took over: then it leads on.
+func (c *core) handOver(done chan error) {
+	c.follow()
+	switch {
+	case !c.leading:
+		done <- nil
+	case c.handover || c.transfer():
+		c.transfers = append(c.transfers, done)
+		c.follow()
+	default:
+		done <- errkind.New(errkind.Refused, "no other voter can be reached to lead").
+			WithHint("see which managers cannot be reached with: ctl member ls")
+	}
+}
+
+func (c *core) endTransfers(err error) {
+	for _, done := range c.transfers {
+		done <- err
+	}
+	c.transfers = nil
+}
+
+// transfer begins to hand leadership to the voter that is furthest, of those that are heard
+// of. It returns false if there is none.
+func (c *core) transfer() bool {
+	var best, match uint64
+	c.raw.WithProgress(func(id uint64, typ etcdraft.ProgressType, pr tracker.Progress) {
+		if id == c.id || typ != etcdraft.ProgressTypePeer || !c.reachable(id) {
+			return
+		}
+		if best == 0 || pr.Match > match { // the lowest ID of equals: they come in order
+			best, match = id, pr.Match
+		}
+	})
+	if best == 0 {
+		return false
+	}
+	c.raw.TransferLeader(best)
+	c.follow()
+	return true
+}
