@@ -39,7 +39,7 @@ func prepare(r *holdfast.DeployRequest) (*desired, error) {
 	}
 	if len(r.Services)+len(r.Networks)+len(r.Secrets)+len(r.Configs) == 0 {
 		return nil, errkind.Field("services", "is empty, and so are networks, secrets and configs").
-			On("stack", r.Name).WithHint("to remove a stack, call Remove")
+			On("stack", r.Name).WithHint("to remove the stack: ctl stack rm %s", r.Name)
 	}
 	d := &desired{name: r.Name}
 	var errs [4]error

@@ -1,0 +1,5 @@
+// Package stacks tests stacks from end to end: Compose files, ctl, and managers that are real
+// processes. What a test does with ctl and what comes of it is compared with a transcript in
+// testdata, in which IDs, revisions and times are replaced; -update writes the transcripts
+// anew, and a person reads them against Docker's rules for stacks.
+package stacks
