@@ -73,8 +73,6 @@ func (l *call) run(ctx context.Context, do func(context.Context, *endpoint) erro
 
 // try makes one attempt, and tells whether any of it was sent.
 func (l *call) try(ctx context.Context, e *endpoint, do func(context.Context, *endpoint) error) (sent bool, err error) {
-	// An endpoint that is back is not to wait for gRPC's own delay.
-	e.conn.ResetConnectBackoff()
 	if l.write && l.requestID == "" {
 		if err := l.c.learn(ctx, e); err != nil {
 			return false, err

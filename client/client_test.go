@@ -48,6 +48,45 @@ func TestDeadEndpointIsPassedOver(t *testing.T) {
 
 // A manager does what it was asked and dies before it answers: the retry must carry the same
 // request ID, or it is done twice.
+// Many calls may begin at once, also before there is a connection.
+func TestManyCallsAtOnce(t *testing.T) {
+	f := newFake(t, []string{"b"}, func(*manager, received) (any, error) { return created("s1"), nil })
+	for range 20 {
+		c := f.client(t, client.Options{})
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				if _, err := c.Control().CreateService(t.Context(), &api.CreateServiceRequest{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// An endpoint that was away for long is noticed soon when it comes back.
+func TestEndpointComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, []string{"a"}, func(*manager, received) (any, error) { return created("s1"), nil })
+		m := f.managers["a"]
+		m.kill()
+		c := f.client(t, client.Options{Endpoints: []string{"unix:///a"}, ConnectWait: time.Hour})
+		var back time.Time
+		time.AfterFunc(time.Minute, func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.dead, back = false, time.Now()
+		})
+		if _, err := c.Control().CreateService(t.Context(), &api.CreateServiceRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(back); took > 2*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
 func TestRetryKeepsTheRequestID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

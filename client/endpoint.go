@@ -30,7 +30,10 @@ const (
 
 	// connectTimeout bounds one attempt to connect.
 	connectTimeout = 3 * time.Second
-	maxDialBackoff = 2 * time.Second
+	// maxDialBackoff is how long an endpoint that is back may wait to be noticed. (gRPC could
+	// be told to try at once, with ResetConnectBackoff, but in v1.85.0 that goes through a map
+	// that other goroutines of the connection change meanwhile.)
+	maxDialBackoff = 500 * time.Millisecond
 )
 
 // endpoint is a manager that can be called.

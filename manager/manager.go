@@ -104,7 +104,7 @@ func (m *Manager) found(ctx context.Context) error {
 	}
 	switch {
 	case exists:
-		return nil
+		return m.checkToken()
 	case m.cfg.Join != "":
 		return m.join(ctx)
 	}
@@ -114,18 +114,29 @@ func (m *Manager) found(ctx context.Context) error {
 	return raft.Bootstrap(storage.OS(), m.dir.raft(), ident, m.addr, m.cfg.Hostname)
 }
 
+// checkToken refuses a join token of another cluster than the one that the state folder is of.
+// It comes before the log is opened, since that writes to it.
+func (m *Manager) checkToken() error {
+	if m.cfg.Token == "" {
+		return nil
+	}
+	st, err := storage.Verify(storage.OS(), m.dir.raft())
+	if err != nil {
+		return err
+	}
+	if err := token.Of(st.Identity.ClusterID, m.cfg.Token); err != nil {
+		return errkind.Field("--join-token", "the state folder %s is of cluster %s: %v",
+			m.cfg.StateDir, st.Identity.ClusterID, err).
+			WithHint("start without --join-addr and --join-token to go on in that cluster, or use another state folder")
+	}
+	return nil
+}
+
 // build makes the store and the transport of the member that the log is of.
 func (m *Manager) build(n *raft.Node, ident storage.Identity) (state.Machine, raft.Transport, error) {
 	if ident.NodeID != m.nodeID {
 		return nil, nil, errkind.Field("--state-dir", "%s holds the log of node %s, and the ID of node %s",
 			m.cfg.StateDir, ident.NodeID, m.nodeID).WithHint("put the files of one node together again")
-	}
-	if m.cfg.Token != "" {
-		if err := token.Of(ident.ClusterID, m.cfg.Token); err != nil {
-			return nil, nil, errkind.Field("--join-token", "the state folder %s is of cluster %s: %v",
-				m.cfg.StateDir, ident.ClusterID, err).
-				WithHint("start without --join-addr and --join-token to go on in that cluster, or use another state folder")
-		}
 	}
 	var err error
 	m.store, err = store.New(store.Options{
@@ -302,6 +313,6 @@ func randomUint64() uint64 {
 // transactionID makes 16 random bytes.
 func transactionID() []byte {
 	b := make([]byte, 16)
-	rand.Read(b) //nolint:errcheck // it never fails, says its documentation
+	rand.Read(b)
 	return b
 }

@@ -95,14 +95,19 @@ func listenControl(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	if _, err := os.Lstat(path); err == nil {
+	if info, err := os.Lstat(path); err == nil {
+		// To connect to a file of another kind is refused as if nobody served a socket.
+		if info.Mode().Type() != fs.ModeSocket {
+			return nil, errkind.Field("--listen-control-api", "%s is there and is no socket", path).
+				WithHint("give a path at which nothing is")
+		}
 		conn, err := net.DialTimeout("unix", path, time.Second)
 		if err == nil {
 			conn.Close() //nolint:errcheck,gosec // nothing was sent
 			return nil, errkind.Field("--listen-control-api", "another process serves unix://%s", path)
 		}
 		if !errors.Is(err, unix.ECONNREFUSED) {
-			return nil, errkind.Field("--listen-control-api", "%s is there and is no socket of a manager: %v", path, err)
+			return nil, errkind.Field("--listen-control-api", "cannot tell who serves unix://%s: %v", path, err)
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, fmt.Errorf("control socket: %w", err)

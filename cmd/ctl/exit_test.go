@@ -36,14 +36,17 @@ func TestExitCodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer stop()
-			want := 1
+			want, timeout := 1, "1m"
 			if c, ok := codes[k]; ok {
 				want = c
 			}
-			code, stdout, stderr := ctl(socket, "network", "create", "x", "--timeout", "300ms")
-			if k == errkind.Canceled || k == errkind.DeadlineReached {
-				want = 5 // the manager's own end leaves open what was done
+			switch k {
+			case errkind.NoLeader, errkind.UnknownOutcome:
+				timeout = "3s"
+			case errkind.Canceled, errkind.DeadlineReached:
+				want, timeout = 5, "3s" // the manager's own end leaves open what was done
 			}
+			code, stdout, stderr := ctl(socket, "network", "create", "x", "--timeout", timeout)
 			if code != want || stdout != "" {
 				t.Errorf("exit code %d, want %d; stdout %q", code, want, stdout)
 			}
