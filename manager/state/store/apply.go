@@ -188,12 +188,6 @@ func (a *applying) applyActions(t *holdfast.RawTransaction, size int) error {
 		e.changes = append(e.changes, c)
 	}
 	var err error
-	if record := e.record(); record != nil {
-		a.next.requests, err = addRequest(a.txn, a.next.requests, record, a.store.opts.MaxRequests)
-		if err != nil {
-			return err
-		}
-	}
 	if e.hash, err = chain(rawTx{a.txn}, a.next.hash, e.revision, e.changes, digests); err != nil {
 		return err
 	}
@@ -202,10 +196,13 @@ func (a *applying) applyActions(t *holdfast.RawTransaction, size int) error {
 	return nil
 }
 
-// add puts an applied revision into the hash chain and the log.
+// add puts an applied revision into the hash chain, the log and the request table.
 func (a *applying) add(e *logEntry) {
 	a.next.hash = e.hash
 	a.next.log = a.next.log.push(e, a.store.opts.MaxLog, a.store.opts.MaxLogBytes)
+	if record := e.record(); record != nil {
+		a.next.requests = a.next.requests.push(record, a.store.opts.MaxRequests)
+	}
 	a.done = append(a.done, e)
 }
 

@@ -22,6 +22,7 @@ func (s *MemoryStore) publish(next *root, entries ...*logEntry) {
 	published := *next
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
+	s.requests.follow(s.root.Load().requests, published.requests)
 	s.root.Store(&published)
 	for _, e := range entries {
 		for _, c := range e.changes {
@@ -35,6 +36,7 @@ func (s *MemoryStore) publish(next *root, entries ...*logEntry) {
 func (s *MemoryStore) reset(next *root) {
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
+	s.requests.replace(next.requests)
 	s.root.Store(next)
 	s.send(state.EventReset{Revision: next.revision})
 }

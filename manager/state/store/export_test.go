@@ -1,11 +1,5 @@
 package store
 
-import (
-	"context"
-
-	"holdfast/manager/state"
-)
-
 // Opened gives the revisions of the past states that are kept open.
 func Opened(s *MemoryStore) []uint64 {
 	s.opened.mu.Lock()
@@ -37,18 +31,6 @@ func Settling(s *MemoryStore) bool {
 	}
 	s.queue.mu.Unlock()
 	return false
-}
-
-// ReplayGone answers a retry whose first run waited when it looked at HEAD, and did not when
-// it looked at what waits.
-func ReplayGone(ctx context.Context, s *MemoryStore, req state.Request) (Result, error) {
-	s.mu.Lock()
-	known, err := findRequest(s.head.db.Txn(false), req.Caller, req.ID)
-	s.mu.Unlock()
-	if err != nil {
-		return Result{}, err
-	}
-	return s.replay(ctx, run{replay: known, digest: req.Digest})
 }
 
 // ForgetOpened drops the past states that are kept open.

@@ -32,6 +32,10 @@ type index[T any] struct {
 	values func(T) []string
 }
 
+// kept tells whether memdb keeps the index. What is selected by runtime is nearly everything,
+// so a look at each object costs less than an entry for each.
+func (x *index[T]) kept() bool { return x.name != indexRuntime }
+
 // FromObject gives memdb the keys of an object.
 func (x *index[T]) FromObject(raw any) (bool, [][]byte, error) {
 	object, ok := raw.(T)

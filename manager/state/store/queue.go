@@ -9,6 +9,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/state"
 )
 
 // pending is a transaction that is on HEAD and whose outcome is not known yet.
@@ -105,12 +106,12 @@ func (q *queue) newest() *pending {
 	return q.waiting[len(q.waiting)-1]
 }
 
-// at returns the waiting transaction that makes a revision, or nil.
-func (q *queue) at(revision uint64) *pending {
+// byRequest returns the transaction that waits for a request's outcome, or nil.
+func (q *queue) byRequest(req state.Request) *pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, p := range q.waiting {
-		if p.entry.revision == revision {
+		if r := &p.entry.request; r.ID == req.ID && r.Caller == req.Caller {
 			return p
 		}
 	}

@@ -58,22 +58,6 @@ func TestRetryJoinsThePendingOne(t *testing.T) {
 	}
 }
 
-// A retry that comes just when the first run is told its outcome must not say that nothing was
-// done: raft may have the first run.
-func TestRetryWhileTheFirstRunEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := storetest.NewLeader(t, "m", store.Options{})
-		ctx := requested(t.Context(), requestID(0, 1), 1)
-		first := begin(ctx, s, creating("a"))
-		s.Take()
-		s.Store.Stop()
-		first.failed(t, "first", errkind.UnknownOutcome)
-		if _, err := store.ReplayGone(ctx, s.Store, state.RequestFrom(ctx)); !errkind.Is(err, errkind.UnknownOutcome) {
-			t.Errorf("the retry: %v", err)
-		}
-	})
-}
-
 // The outcome of a request is known to every member, after a failover, and after a snapshot.
 func TestRetryOnAnotherMember(t *testing.T) {
 	first := storetest.NewLeader(t, "m", store.Options{}).Auto(true)

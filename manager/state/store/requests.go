@@ -1,122 +1,83 @@
 package store
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
-
-	memdb "github.com/hashicorp/go-memdb"
+	"sort"
+	"sync"
 
 	"holdfast/api/holdfast"
 )
 
-// The request table remembers the outcome of the last requests that changed something. It is
-// a memdb table beside the objects, so HEAD, ROOT and every kept snapshot have it as it was
-// at their revision. A revision is the outcome of one request at most.
-const (
-	requestTable    = "request"
-	requestRevision = "revision"
-)
-
-// requestCount is what the table itself does not tell cheaply.
-type requestCount struct {
-	count int
-	floor uint64 // revision of the last request that was forgotten
+// requestTable remembers the outcome of the last requests that changed something, in the
+// order of their revisions; a revision is the outcome of one request at most. It is a value
+// of the root: roots share an array, of which each sees its own part, and only Apply appends
+// to it. HEAD needs no table of its own: what it has more is what waits in the queue.
+type requestTable struct {
+	records []*holdfast.RequestRecord
+	floor   uint64 // revision of the last request that was forgotten
 }
 
-// requestKey is the primary index: caller and ID, each closed by a zero byte.
-type requestKey struct{}
-
-// FromArgs takes a *holdfast.RequestRecord.
-func (requestKey) FromArgs(args ...any) ([]byte, error) {
-	if len(args) != 1 {
-		return nil, errors.New("request index: takes one record")
+// push returns the table with a record more, and without the oldest ones over the bound.
+// Every member does it in the order of revisions, so all remember the same.
+func (t requestTable) push(r *holdfast.RequestRecord, bound int) requestTable {
+	t.records = append(t.records, r)
+	for len(t.records) > bound {
+		t.floor = t.records[0].Revision
+		t.records = t.records[1:]
 	}
-	ok, key, err := requestKey{}.FromObject(args[0])
-	if err == nil && !ok {
-		err = errors.New("request index: record without an ID")
-	}
-	return key, err
+	return t
 }
 
-// FromObject gives memdb the key of a record.
-func (requestKey) FromObject(raw any) (bool, []byte, error) {
-	r, ok := raw.(*holdfast.RequestRecord)
-	if !ok {
-		return false, nil, fmt.Errorf("request index: record of type %T", raw)
-	}
-	key := make([]byte, 0, len(r.Caller)+len(r.ID)+2)
-	key = append(append(key, r.Caller...), 0)
-	key = append(append(key, r.ID...), 0)
-	return r.ID != "", key, nil
+// requestIndex finds the records of the root's table.
+type requestIndex struct {
+	mu    sync.Mutex
+	byKey map[requestKey]*holdfast.RequestRecord
 }
 
-// requestOrder is the index by revision: the order in which records are forgotten.
-type requestOrder struct{}
+type requestKey struct{ caller, id string }
 
-// FromArgs takes a revision.
-func (requestOrder) FromArgs(args ...any) ([]byte, error) {
-	if len(args) == 1 {
-		if revision, ok := args[0].(uint64); ok {
-			return binary.BigEndian.AppendUint64(nil, revision), nil
+func keyOf(r *holdfast.RequestRecord) requestKey { return requestKey{r.Caller, r.ID} }
+
+// find returns the record of a request, or nil.
+func (x *requestIndex) find(caller, id string) *holdfast.RequestRecord {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.byKey[requestKey{caller, id}]
+}
+
+// follow brings the index from one root's table to that of the next root.
+func (x *requestIndex) follow(before, after requestTable) {
+	last := uint64(0)
+	if n := len(before.records); n > 0 {
+		last = before.records[n-1].Revision
+	}
+	added := sort.Search(len(after.records), func(i int) bool { return after.records[i].Revision > last })
+	if added == len(after.records) && before.floor == after.floor {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.byKey == nil {
+		x.byKey = map[requestKey]*holdfast.RequestRecord{}
+	}
+	for _, r := range before.records {
+		if r.Revision > after.floor {
+			break
+		}
+		if x.byKey[keyOf(r)] == r {
+			delete(x.byKey, keyOf(r))
 		}
 	}
-	return nil, errors.New("request index: takes one revision")
+	for _, r := range after.records[added:] {
+		x.byKey[keyOf(r)] = r
+	}
 }
 
-// FromObject gives memdb the key of a record.
-func (requestOrder) FromObject(raw any) (bool, []byte, error) {
-	r, ok := raw.(*holdfast.RequestRecord)
-	if !ok {
-		return false, nil, fmt.Errorf("request index: record of type %T", raw)
+// replace makes the index that of another table.
+func (x *requestIndex) replace(t requestTable) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.byKey = make(map[requestKey]*holdfast.RequestRecord, len(t.records))
+	for _, r := range t.records {
+		x.byKey[keyOf(r)] = r
 	}
-	return true, binary.BigEndian.AppendUint64(nil, r.Revision), nil
 }
-
-func requestSchema() *memdb.TableSchema {
-	return &memdb.TableSchema{Name: requestTable, Indexes: map[string]*memdb.IndexSchema{
-		indexID:         {Name: indexID, Unique: true, Indexer: requestKey{}},
-		requestRevision: {Name: requestRevision, Unique: true, Indexer: requestOrder{}},
-	}}
-}
-
-// findRequest returns the record of a request, or nil.
-func findRequest(txn *memdb.Txn, caller, id string) (*holdfast.RequestRecord, error) {
-	raw, err := txn.First(requestTable, indexID, &holdfast.RequestRecord{Caller: caller, ID: id})
-	if err != nil || raw == nil {
-		return nil, err
-	}
-	r, ok := raw.(*holdfast.RequestRecord)
-	if !ok {
-		return nil, fmt.Errorf("request table holds %T", raw)
-	}
-	return r, nil
-}
-
-// addRequest records an outcome and forgets the oldest ones over the bound. Every member does
-// it in the order of revisions, so all remember the same.
-func addRequest(txn *memdb.Txn, c requestCount, r *holdfast.RequestRecord, bound int) (requestCount, error) {
-	if err := txn.Insert(requestTable, r); err != nil {
-		return c, err
-	}
-	c.count++
-	for c.count > bound {
-		raw, err := txn.First(requestTable, requestRevision+"_prefix", "")
-		if err != nil {
-			return c, err
-		}
-		oldest, ok := raw.(*holdfast.RequestRecord)
-		if !ok {
-			return c, fmt.Errorf("request table holds %T", raw)
-		}
-		if err := txn.Delete(requestTable, oldest); err != nil {
-			return c, err
-		}
-		c.count--
-		c.floor = oldest.Revision
-	}
-	return c, nil
-}
-
-// PrefixFromArgs takes no argument but an empty prefix: it reads all records in order.
-func (requestOrder) PrefixFromArgs(...any) ([]byte, error) { return nil, nil }

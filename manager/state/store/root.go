@@ -16,7 +16,6 @@ type position struct {
 	revision uint64
 	txnID    []byte // of the transaction that left it
 	at       time.Time
-	requests requestCount
 }
 
 // root is everything that is replicated, at one index of the log. It is never changed; the
@@ -28,6 +27,7 @@ type root struct {
 	incarnation uint64
 	hash        []byte
 	log         changeLog
+	requests    requestTable
 	peers       []holdfast.Peer
 	removed     []uint64
 }
@@ -56,7 +56,7 @@ func New(o Options) (*MemoryStore, error) {
 // newDB makes an empty database that closes no watch channels: what is written to a memdb of
 // its own is not watched, so the cost of that is saved.
 func newDB() (*memdb.MemDB, error) {
-	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{requestTable: requestSchema()}}
+	schema := &memdb.DBSchema{Tables: map[string]*memdb.TableSchema{}}
 	for _, t := range tables {
 		schema.Tables[t.Table.Name] = t.Table
 	}
@@ -95,7 +95,7 @@ func (s *MemoryStore) Status() Status {
 	r := s.root.Load()
 	st := Status{
 		Incarnation: r.incarnation, Revision: r.revision, Floor: r.log.floor, Hash: r.hash,
-		LogEntries: len(r.log.entries), LogBytes: r.log.bytes, Requests: r.requests.count,
+		LogEntries: len(r.log.entries), LogBytes: r.log.bytes, Requests: len(r.requests.records),
 	}
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()

@@ -167,15 +167,7 @@ func (m *image) saveLog(emit func(marshaler) error) error {
 }
 
 func (m *image) saveRequests(emit func(marshaler) error) error {
-	it, err := m.root.db.Txn(false).Get(requestTable, requestRevision+"_prefix", "")
-	if err != nil {
-		return err
-	}
-	for raw := it.Next(); raw != nil; raw = it.Next() {
-		r, ok := raw.(*holdfast.RequestRecord)
-		if !ok {
-			return fmt.Errorf("request table holds %T", raw)
-		}
+	for _, r := range m.root.requests.records {
 		if err := emit(r); err != nil {
 			return err
 		}
@@ -232,7 +224,7 @@ func (s *MemoryStore) load(r state.SectionReader) (*root, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := loader{store: s, txn: db.Txn(true), next: &root{position: position{db: db}}}
+	l := loader{store: s, txn: db.Txn(true), next: &root{position: position{db: db}}, requests: map[requestKey]uint64{}}
 	defer l.txn.Abort()
 	for {
 		section, record, err := r.Next()
@@ -258,6 +250,8 @@ type loader struct {
 	txn    *memdb.Txn
 	next   *root
 	header *holdfast.SnapshotHeader
+
+	requests map[requestKey]uint64 // revisions, of those that were read
 
 	section int    // place of the last record's
 	request uint64 // revision of the last request
@@ -328,16 +322,13 @@ func (l *loader) loadRequest(data []byte) error {
 	if r.Revision <= max(l.request, l.header.RequestsFloor) || r.Revision > l.header.Revision {
 		return fmt.Errorf("request of revision %d follows one of revision %d", r.Revision, l.request)
 	}
-	known, err := findRequest(l.txn, r.Caller, r.ID)
-	if err != nil {
-		return err
+	if known := l.requests[keyOf(r)]; known != 0 {
+		return fmt.Errorf("the request of revision %d comes again at revision %d", known, r.Revision)
 	}
-	if known != nil {
-		return fmt.Errorf("the request of revision %d comes again at revision %d", known.Revision, r.Revision)
-	}
+	l.requests[keyOf(r)] = r.Revision
 	l.request = r.Revision
-	l.next.requests.count++
-	return l.txn.Insert(requestTable, r)
+	l.next.requests.records = append(l.next.requests.records, r)
+	return nil
 }
 
 func (l *loader) loadLog(data []byte) error {

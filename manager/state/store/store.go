@@ -61,6 +61,8 @@ type MemoryStore struct {
 	mu   sync.Mutex // the write lock
 	head *head      // nil while this member does not lead
 
+	requests requestIndex // of the root
+
 	events publisher
 	opened openRoots
 }

@@ -82,6 +82,9 @@ func (t *Table[T]) index(name string) *index[T] {
 func (t *Table[T]) schema() *memdb.TableSchema {
 	s := &memdb.TableSchema{Name: t.table(), Indexes: map[string]*memdb.IndexSchema{}}
 	for _, x := range t.indexes {
+		if !x.kept() {
+			continue
+		}
 		if x.name == indexID {
 			s.Indexes[indexID] = &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: &idIndex[T]{index: *x}}
 			continue
@@ -142,6 +145,9 @@ func (t *Table[T]) check(by By) error {
 func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 	switch by.op {
 	case opValue:
+		if !t.index(by.index).kept() {
+			return t.find(tx, And(All(), by))
+		}
 		name := by.index
 		if by.prefix {
 			name += "_prefix"

@@ -84,16 +84,11 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	txn := h.db.Txn(true)
 	defer txn.Abort() // does nothing after Commit
 	if req.ID != "" {
-		known, err := findRequest(txn, req.Caller, req.ID)
-		if err != nil {
-			return run{}, err
-		}
-		if known != nil {
-			// It is committed, or it waits: HEAD has nothing else.
-			r.replay, r.saw = known, s.queue.at(known.Revision)
+		if p, record := s.known(req); record != nil {
+			r.saw, r.replay = p, record
 			return r, nil
 		}
-		if err := h.checkRequest(req); err != nil {
+		if err := s.checkRequest(req); err != nil {
 			return run{}, err
 		}
 	}
@@ -114,14 +109,8 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 		r.err = err
 		return r, nil
 	}
-	p.after = position{revision: p.entry.revision, txnID: p.entry.txnID, at: now, requests: h.requests}
-	if record := p.entry.record(); record != nil {
-		if p.after.requests, err = addRequest(txn, h.requests, record, s.opts.MaxRequests); err != nil {
-			return run{}, err
-		}
-	}
 	txn.Commit()
-	p.after.db = h.db.Snapshot()
+	p.after = position{db: h.db.Snapshot(), revision: p.entry.revision, txnID: p.entry.txnID, at: now}
 	if !s.queue.push(p) {
 		s.head = nil // it holds what will never be
 		return run{}, errNotLeading("leadership was lost before it was proposed")
@@ -132,15 +121,24 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	return r, nil
 }
 
+// known returns the outcome of a request that waits or is committed, and the transaction if it
+// waits. One that leaves the queue between the two looks is in the root's table before.
+func (s *MemoryStore) known(req state.Request) (*pending, *holdfast.RequestRecord) {
+	if p := s.queue.byRequest(req); p != nil {
+		return p, p.entry.record()
+	}
+	return nil, s.requests.find(req.Caller, req.ID)
+}
+
 // checkRequest refuses a request ID that may have been forgotten: it can have been done.
-func (h *head) checkRequest(req state.Request) error {
+func (s *MemoryStore) checkRequest(req state.Request) error {
 	seen, err := wire.ParseRequestID(req.ID)
 	if err != nil {
 		return err
 	}
-	if seen < h.requests.floor {
+	if floor := s.root.Load().requests.floor; seen < floor {
 		e := errUnknown(fmt.Sprintf("the request ID was made at revision %d; requests before revision %d are forgotten",
-			seen, h.requests.floor), nil)
+			seen, floor), nil)
 		return e
 	}
 	return nil
@@ -219,15 +217,6 @@ func (s *MemoryStore) replay(ctx context.Context, r run) (Result, error) {
 			return Result{}, err
 		}
 		return res, nil
-	}
-	committed, err := findRequest(s.root.Load().db.Txn(false), known.Caller, known.ID)
-	if err != nil {
-		return Result{}, err
-	}
-	if committed == nil || committed.Revision != known.Revision {
-		// The first run was told its outcome between the look at the table and the look at
-		// what waits, by a loss or by Stop: which of the two is not known any more.
-		return Result{}, errUnknown("leadership was lost while the first run waited", nil)
 	}
 	return res, nil
 }
