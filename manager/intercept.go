@@ -64,6 +64,12 @@ func (i *interceptor) unary(ctx context.Context, request any, info *grpc.UnarySe
 	if (class == writing || class == leading) && !i.leads() {
 		return i.forward.Forward(ctx, info.FullMethod, request)
 	}
+	if class == asking && !i.leads() {
+		reply, err := i.forward.Forward(ctx, info.FullMethod, request)
+		if !errkind.Is(err, errkind.NoLeader) && !errkind.Is(err, errkind.UnknownOutcome) {
+			return reply, err
+		}
+	}
 	if class == writing {
 		if ctx, err = withRequest(ctx, info.FullMethod, request); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func (m *Manager) join(ctx context.Context) error {
 		err = serveErr
 	}
 	if err != nil {
-		return fmt.Errorf("join cluster through %s: %w", m.cfg.Join, err)
+		return joinError(m.cfg.Join, err)
 	}
 	if err := l.giveBack(); err != nil {
 		return err
@@ -52,6 +52,17 @@ func (m *Manager) join(ctx context.Context) error {
 	return raft.Join(storage.OS(), m.dir.raft(), storage.Identity{
 		ClusterID: resp.ClusterID, NodeID: m.nodeID, RaftID: resp.RaftID,
 	})
+}
+
+// joinError tells through whom this manager could not join, and what to look at.
+func joinError(addr string, err error) error {
+	e := &errkind.Error{
+		Kind: errkind.Of(err), Msg: fmt.Sprintf("join cluster through %s: %v", addr, err), Hint: errkind.Hint(err), Err: err,
+	}
+	if e.Hint == "" {
+		e.Hint = "is a manager running at " + addr + ", and is it up to date? See: ctl member ls"
+	}
+	return e
 }
 
 // askToJoin calls Join until it is answered for good.

@@ -9,6 +9,7 @@ const (
 	reading               // any manager answers, as fresh as was asked for
 	writing               // the leader does it
 	leading               // the leader answers, and nothing is changed
+	asking                // the leader answers if there is one, else this manager for itself
 	internal              // between managers
 )
 
@@ -36,7 +37,7 @@ func classes() map[string]class {
 
 		objects + "Get": reading, objects + "List": reading, objects + "Txn": writing,
 		stacks + "Deploy": writing, stacks + "List": reading, stacks + "Remove": writing,
-		cluster + "Status": leading, cluster + "Members": local, cluster + "RemoveMember": writing,
+		cluster + "Status": leading, cluster + "Members": asking, cluster + "RemoveMember": writing,
 		membership + "Join": writing, membership + "Leave": writing,
 		raftRPC + "Messages": internal, raftRPC + "Snapshot": internal, raftRPC + "Hello": internal,
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"holdfast/internal/errkind"
 	"holdfast/manager"
+	"holdfast/manager/state/raft"
 )
 
 func main() {
@@ -158,5 +160,12 @@ func serve(ctx context.Context, cfg manager.Config) error {
 	if err != nil {
 		return err
 	}
-	return m.Run(ctx)
+	if err := m.Run(ctx); err != nil {
+		if errors.Is(err, raft.ErrRemoved) {
+			return (&errkind.Error{Kind: errkind.Refused, Msg: err.Error(), Err: err}).
+				WithHint("empty its state folder to let the machine join again")
+		}
+		return err
+	}
+	return nil
 }

@@ -139,7 +139,7 @@ func fromInfo(info *errdetails.ErrorInfo, message string) *Error {
 	}
 	// A revision that does not parse is left out: it is for people, and may be of a later form.
 	e.Seen, _ = strconv.ParseUint(m[keySeen], 10, 64)
-	e.Now, _ = strconv.ParseUint(m[keyNow], 10, 64)  
+	e.Now, _ = strconv.ParseUint(m[keyNow], 10, 64)
 	for _, k := range wireKinds() {
 		if k.reason == info.GetReason() {
 			e.Kind = k.kind

@@ -12,9 +12,17 @@ func TestFreshness(t *testing.T) {
 		in   string
 		want string // "" is an error
 	}{
-		{"", "linearizable"}, {"linearizable", "linearizable"}, {"local", "local"},
-		{"min=7", "min=7"}, {"at=0", "at=0"},
-		{"min", ""}, {"at=", ""}, {"at=x", ""}, {"at=-1", ""}, {"local=3", ""}, {"stale", ""},
+		{"", "linearizable"},
+		{"linearizable", "linearizable"},
+		{"local", "local"},
+		{"min=7", "min=7"},
+		{"at=0", "at=0"},
+		{"min", ""},
+		{"at=", ""},
+		{"at=x", ""},
+		{"at=-1", ""},
+		{"local=3", ""},
+		{"stale", ""},
 	} {
 		f, err := wire.ParseFreshness(c.in)
 		switch {

@@ -1,7 +1,8 @@
 // Package clusterapi serves what is about the managers themselves: the Cluster service (who
 // they are, how far each is, and removing one) and RaftMembership (joining and leaving).
 //
-// All but Members is for the leader: the manager passes the call on to it.
+// It is for the leader: the manager passes the calls on to it. Without a leader, Members is
+// answered by any manager.
 package clusterapi
 
 import (
@@ -75,8 +76,8 @@ func (s *Server) Status(ctx context.Context, _ *holdfast.StatusRequest) (*holdfa
 	}, nil
 }
 
-// Members implements holdfast.ClusterServer. Whether a member is reachable is known to the
-// leader; without one, only this manager is.
+// Members implements holdfast.ClusterServer. The leader answers, since it knows who can be
+// reached; without one, each manager tells who the members are, and only itself as reachable.
 func (s *Server) Members(ctx context.Context, _ *holdfast.MembersRequest) (*holdfast.MembersResponse, error) {
 	st, err := s.cfg.Node.Status(ctx)
 	if err != nil {

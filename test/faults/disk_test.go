@@ -75,6 +75,15 @@ func TestDiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Start()
+	checkConfigs(t, m, acknowledged)
+	if _, err := create(testcluster.Context(t, testcluster.Bound), m.Client(), "after", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkConfigs checks that all that was acknowledged is there.
+func checkConfigs(t *testing.T, m *testcluster.Member, acknowledged map[string]string) {
+	t.Helper()
 	all, err := client.Collect(m.Client().Configs(testcluster.Context(t, testcluster.Bound), nil))
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +96,6 @@ func TestDiskFull(t *testing.T) {
 		if found[id] != name {
 			t.Errorf("config %s was acknowledged as %s, and is %q", name, id, found[id])
 		}
-	}
-	if _, err := create(testcluster.Context(t, testcluster.Bound), m.Client(), "after", ""); err != nil {
-		t.Error(err)
 	}
 }
 

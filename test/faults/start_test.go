@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"holdfast/api"
@@ -90,6 +89,73 @@ func goodStart(dir, name string) []string {
 	}
 }
 
+func badFolders(live, other *testcluster.Member, token string) []badStart {
+	return []badStart{
+		{
+			name: "another cluster's folder", dir: other.StateDir, code: 1,
+			flags: []string{"--state-dir", other.StateDir, "--join-addr", live.Remote, "--join-token", token},
+			want:  []string{other.StateDir, "cluster", "hint: "},
+		},
+		{
+			name: "folder in use", dir: live.StateDir, code: 1,
+			flags: []string{"--state-dir", live.StateDir}, want: []string{"--state-dir", live.StateDir, "in use", "hint: "},
+		},
+	}
+}
+
+func badListeners(live *testcluster.Member, fresh, file string) []badStart {
+	return []badStart{
+		{
+			name: "busy port", dir: fresh, code: 1,
+			flags: []string{"--listen-remote-api", live.Remote}, want: []string{"--listen-remote-api", live.Remote, "in use"},
+		},
+		{
+			name: "busy socket", dir: fresh, code: 1,
+			flags: []string{"--listen-control-api", live.Endpoint()}, want: []string{"--listen-control-api", live.Socket},
+		},
+		{
+			name: "file instead of a socket", dir: fresh, code: 1,
+			flags: []string{"--listen-control-api", "unix://" + file}, want: []string{"--listen-control-api", file},
+		},
+		{
+			name: "address of everybody", dir: fresh, code: 1,
+			flags: []string{"--listen-remote-api", "0.0.0.0:0"}, want: []string{"--listen-remote-api", "0.0.0.0:0", "loopback", "hint: "},
+		},
+		{
+			name: "address that is none", dir: fresh, code: 1,
+			flags: []string{"--listen-remote-api", "127.0.0.1"}, want: []string{"--listen-remote-api", "HOST:PORT"},
+		},
+	}
+}
+
+func badJoins(live *testcluster.Member, fresh, wrong string) []badStart {
+	return []badStart{
+		{
+			name: "wrong token", dir: fresh, code: 1,
+			flags: []string{"--join-addr", live.Remote, "--join-token", wrong}, want: []string{live.Remote, "token", "hint: "},
+		},
+		{
+			name: "no token", dir: fresh, code: 1,
+			flags: []string{"--join-addr", live.Remote}, want: []string{"--join-token", "hint: "},
+		},
+	}
+}
+
+func badUsage(fresh string) []badStart {
+	return []badStart{
+		{name: "unknown flag", dir: fresh, code: 2, flags: []string{"--nonsense"}, want: []string{"--nonsense"}},
+		{name: "argument", dir: fresh, code: 2, flags: []string{"nonsense"}, want: []string{"nonsense"}},
+		{
+			name: "control API that is no socket", dir: fresh, code: 2,
+			flags: []string{"--listen-control-api", "127.0.0.1:1"}, want: []string{"--listen-control-api", "unix://PATH"},
+		},
+		{
+			name: "log level", dir: fresh, code: 2,
+			flags: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"},
+		},
+	}
+}
+
 func TestBadStarts(t *testing.T) {
 	c := testcluster.New(t, 1)
 	live := c.Members[0]
@@ -109,55 +175,9 @@ func TestBadStarts(t *testing.T) {
 	if wrong == token {
 		wrong = token[:len(token)-1] + "y"
 	}
-	starts := []badStart{
-		{
-			name: "another cluster's folder", dir: other.StateDir, code: 1,
-			flags: []string{"--state-dir", other.StateDir, "--join-addr", live.Remote, "--join-token", token},
-			want:  []string{other.StateDir, "cluster", "hint: "},
-		},
-		{
-			name: "folder in use", dir: live.StateDir, code: 1,
-			flags: []string{"--state-dir", live.StateDir}, want: []string{"--state-dir", live.StateDir, "in use", "hint: "},
-		},
-		{
-			name: "busy port", dir: fresh, code: 1,
-			flags: []string{"--listen-remote-api", live.Remote}, want: []string{"--listen-remote-api", live.Remote, "in use"},
-		},
-		{
-			name: "busy socket", dir: fresh, code: 1,
-			flags: []string{"--listen-control-api", live.Endpoint()}, want: []string{"--listen-control-api", live.Socket},
-		},
-		{
-			name: "file instead of a socket", dir: fresh, code: 1,
-			flags: []string{"--listen-control-api", "unix://" + file}, want: []string{"--listen-control-api", file},
-		},
-		{
-			name: "wrong token", dir: fresh, code: 1,
-			flags: []string{"--join-addr", live.Remote, "--join-token", wrong}, want: []string{live.Remote, "token", "hint: "},
-		},
-		{
-			name: "no token", dir: fresh, code: 1,
-			flags: []string{"--join-addr", live.Remote}, want: []string{"--join-token", "hint: "},
-		},
-		{
-			name: "address of everybody", dir: fresh, code: 1,
-			flags: []string{"--listen-remote-api", "0.0.0.0:0"}, want: []string{"--listen-remote-api", "0.0.0.0:0", "loopback", "hint: "},
-		},
-		{
-			name: "address that is none", dir: fresh, code: 1,
-			flags: []string{"--listen-remote-api", "127.0.0.1"}, want: []string{"--listen-remote-api", "HOST:PORT"},
-		},
-		{name: "unknown flag", dir: fresh, code: 2, flags: []string{"--nonsense"}, want: []string{"--nonsense"}},
-		{name: "argument", dir: fresh, code: 2, flags: []string{"nonsense"}, want: []string{"nonsense"}},
-		{
-			name: "control API that is no socket", dir: fresh, code: 2,
-			flags: []string{"--listen-control-api", "127.0.0.1:1"}, want: []string{"--listen-control-api", "unix://PATH"},
-		},
-		{
-			name: "log level", dir: fresh, code: 2,
-			flags: []string{"--log-level", "loud"}, want: []string{"--log-level", "loud"},
-		},
-	}
+	starts := append(badFolders(live, other, token), badListeners(live, fresh, file)...)
+	starts = append(starts, badJoins(live, fresh, wrong)...)
+	starts = append(starts, badUsage(fresh)...)
 	for _, b := range starts {
 		t.Run(b.name, func(t *testing.T) { startBadly(t, b, goodStart(dir, "fresh")) })
 	}
@@ -183,24 +203,7 @@ func goesOn(t *testing.T, c, stopped *testcluster.Cluster, dir, token string) {
 // TestUnreachableJoin joins where nobody answers. That is tried for a while.
 func TestUnreachableJoin(t *testing.T) {
 	t.Parallel()
-	// It is bound, so that nobody else gets it, and not served.
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd) //nolint:errcheck // nothing was sent
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at, ok := name.(*syscall.SockaddrInet4)
-	if !ok {
-		t.Fatalf("the address is a %T", name)
-	}
-	nobody := fmt.Sprintf("127.0.0.1:%d", at.Port)
+	nobody := testcluster.ReservePort(t)
 	dir := testcluster.ShortDir(t)
 	startBadly(t, badStart{
 		name: "unreachable", dir: filepath.Join(dir, "away"), code: 1,

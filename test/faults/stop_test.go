@@ -55,7 +55,7 @@ func TestLeaderStopped(t *testing.T) {
 // and write, and asks the old one, which believes that it leads: it must not answer with what
 // it has, and what it had promised is not lost.
 func TestLeaderPaused(t *testing.T) {
-	const reads, writes = 64, 64
+	const writes = 64
 	c := testcluster.New(t, 3)
 	old := c.Leader()
 	ctx := testcluster.Context(t, testcluster.Bound)
@@ -87,15 +87,7 @@ func TestLeaderPaused(t *testing.T) {
 		}
 		acknowledged[name], newest = m, max(newest, m.revision)
 	}
-	var reading errgroup.Group
-	for range reads {
-		reading.Go(func() error { return notStale(ctx, old.Once(), newest) })
-	}
-	old.Resume()
-	for range reads {
-		reading.Go(func() error { return notStale(ctx, old.Once(), newest) })
-	}
-	if err := reading.Wait(); err != nil {
+	if err := readWhileResumed(ctx, old, newest); err != nil {
 		t.Error(err)
 	}
 	if err := writing.Wait(); err != nil {
@@ -113,6 +105,20 @@ func TestLeaderPaused(t *testing.T) {
 	if others := check(t, c.Same(), acknowledged); others > unknown {
 		t.Errorf("%d services that were not acknowledged, and only %d outcomes were unknown", others, unknown)
 	}
+}
+
+// readWhileResumed reads from a paused member, some before it goes on and some after.
+func readWhileResumed(ctx context.Context, old *testcluster.Member, newest uint64) error {
+	const reads = 64
+	var reading errgroup.Group
+	for range reads {
+		reading.Go(func() error { return notStale(ctx, old.Once(), newest) })
+	}
+	old.Resume()
+	for range reads {
+		reading.Go(func() error { return notStale(ctx, old.Once(), newest) })
+	}
+	return reading.Wait()
 }
 
 // notStale reads as fresh as can be. No answer is as good as one that is fresh.

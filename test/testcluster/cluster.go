@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,7 +30,7 @@ type Member struct {
 	Name     string
 	StateDir string
 	Socket   string // path
-	Remote   string // HOST:PORT, since it was ready first
+	Remote   string // HOST:PORT, the same for each start
 	NodeID   string // since it was ready last
 	// Args are flags beside those that every manager has.
 	Args []string
@@ -86,7 +85,7 @@ func (c *Cluster) Add() *Member {
 	c.t.Helper()
 	name := fmt.Sprint("m", len(c.Members)+1)
 	m := &Member{
-		Name: name, cluster: c, Remote: "127.0.0.1:0",
+		Name: name, cluster: c, Remote: ReservePort(c.t),
 		StateDir: filepath.Join(c.dir, name), Socket: filepath.Join(c.dir, name+".sock"),
 	}
 	m.patient = c.connect(client.Options{Endpoints: []string{m.Endpoint()}})
@@ -230,21 +229,7 @@ func (m *Member) Launch() {
 	if _, err := os.Stat(filepath.Join(m.StateDir, "raft")); err != nil && len(m.cluster.Running()) > 0 {
 		args = append(args, m.cluster.JoinFlags()...)
 	}
-	m.waitPort()
 	m.Process = Start(m.cluster.t, m.Name, args...)
-}
-
-// waitPort waits until the member's own port is free: while it was down, the system may have
-// given it to a connection of somebody else.
-func (m *Member) waitPort() {
-	m.cluster.t.Helper()
-	Wait(m.cluster.t, "port "+m.Remote, func(context.Context) error {
-		l, err := net.Listen("tcp", m.Remote)
-		if err != nil {
-			return err
-		}
-		return l.Close()
-	})
 }
 
 // WaitReady waits until the member has said that it is ready.
@@ -255,8 +240,8 @@ func (m *Member) WaitReady() {
 		m.cluster.t.Fatal(err)
 	}
 	parts := regexp.MustCompile(`^managerd: ready node=(\S+) control=unix://(\S+) remote=(\S+)$`).FindStringSubmatch(line)
-	if parts == nil || parts[2] != m.Socket {
+	if parts == nil || parts[2] != m.Socket || parts[3] != m.Remote {
 		m.cluster.t.Fatalf("%s said %q", m.Name, line)
 	}
-	m.NodeID, m.Remote = parts[1], parts[3]
+	m.NodeID = parts[1]
 }

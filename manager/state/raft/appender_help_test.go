@@ -13,6 +13,8 @@ import (
 	"holdfast/manager/state/raft/storage/memfs"
 )
 
+// appendTo is a message for the appender. entries are "index/term …", hs is "term/vote/commit"
+// or empty, and the response is marked by its name.
 func appendTo(entries, hs, response string) *pb.Message {
 	m := &pb.Message{Type: pb.MsgStorageAppend.Enum(), Entries: logOf(entries)}
 	if hs != "" {
@@ -48,6 +50,7 @@ func show(entries []*pb.Entry) string {
 	return strings.Join(s, " ")
 }
 
+// bench is an appender on a disk in memory.
 type bench struct {
 	*appender
 	t       *testing.T
@@ -87,6 +90,7 @@ func emptyDisk(t *testing.T) *memfs.FS {
 	return disk
 }
 
+// do writes messages, or markers of local snapshots, that were queued together.
 func (b *bench) do(work ...any) error {
 	var queued []appendWork
 	for _, w := range work {
@@ -107,6 +111,7 @@ func (b *bench) do(work ...any) error {
 	return nil
 }
 
+// told returns the names of the responses that were given back, in order.
 func (b *bench) told() string {
 	var s []string
 	for _, responses := range b.responses.take() {
@@ -117,6 +122,7 @@ func (b *bench) told() string {
 	return strings.Join(s, " ")
 }
 
+// reopen returns what the disk has after a crash.
 func (b *bench) reopen() *storage.State {
 	b.t.Helper()
 	b.disk.Crash()
@@ -132,6 +138,7 @@ func describeState(st *storage.State) string {
 		st.FirstIndex, show(st.Entries))
 }
 
+// file makes a snapshot file, as the saver or a peer does.
 func (b *bench) file(index, term uint64) {
 	b.t.Helper()
 	image := ledgerImage{At: state.Applied{Index: index, Term: term}}

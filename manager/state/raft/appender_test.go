@@ -17,10 +17,6 @@ import (
 	"holdfast/manager/state/raft/storage/memfs"
 )
 
-// appendTo is a message for the appender. entries are "index/term …", hs is "term/vote/commit"
-
-// or empty, and the response is marked by its name.
-
 func TestMerge(t *testing.T) {
 	for _, c := range []struct{ before, entries, want string }{
 		{"", "1/1 2/1", "1/1 2/1"},
@@ -43,14 +39,6 @@ func TestMerge(t *testing.T) {
 		}
 	}
 }
-
-// bench is an appender on a disk in memory.
-
-// do writes messages, or markers of local snapshots, that were queued together.
-
-// told returns the names of the responses that were given back, in order.
-
-// reopen returns what the disk has after a crash.
 
 func TestAppenderWrites(t *testing.T) {
 	for _, c := range []struct {
@@ -91,9 +79,7 @@ func TestAppenderWrites(t *testing.T) {
 }
 
 // Only the commit index may be written without a sync: a crash that loses it loses nothing that
-
 // a response told.
-
 func TestOnlyTheCommitIndexIsNotSynced(t *testing.T) {
 	b := newBench(t, emptyDisk(t))
 	if err := b.do(appendTo("1/1 2/1", "1/1/0", "")); err != nil {
@@ -122,7 +108,6 @@ func TestOnlyTheCommitIndexIsNotSynced(t *testing.T) {
 }
 
 // After a sync that failed nothing is told, and nothing more is written.
-
 func TestFailedSyncTellsNothing(t *testing.T) {
 	b := newBench(t, emptyDisk(t))
 	full := errors.New("no space")
@@ -144,10 +129,7 @@ func TestFailedSyncTellsNothing(t *testing.T) {
 	}
 }
 
-// file makes a snapshot file, as the saver or a peer does.
-
 // A received snapshot is durable before the state is replaced, and that before raft hears.
-
 func TestReceivedSnapshot(t *testing.T) {
 	b := newBench(t, emptyDisk(t))
 	b.file(10, 3)
@@ -182,7 +164,6 @@ func TestReceivedSnapshot(t *testing.T) {
 }
 
 // A snapshot that cannot be installed is a fault: raft never hears that it is there.
-
 func TestReceivedSnapshotThatCannotBeInstalled(t *testing.T) {
 	b := newBench(t, emptyDisk(t))
 	b.file(10, 3)
@@ -194,9 +175,7 @@ func TestReceivedSnapshotThatCannotBeInstalled(t *testing.T) {
 }
 
 // A local snapshot is named together with a commit index that reaches it, and the log is cut
-
 // after that; one that a received one overtook is given up.
-
 func TestLocalSnapshot(t *testing.T) {
 	b := newBench(t, emptyDisk(t))
 	if err := b.do(appendTo("1/1 2/1 3/1 4/1 5/1 6/1", "1/1/0", "a")); err != nil {
@@ -270,9 +249,7 @@ func TestKeepFrom(t *testing.T) {
 }
 
 // The power fails at any effect on the disk while snapshots come in: what was told is there, and
-
 // the snapshot that the log names.
-
 func TestCrashAtEveryEffect(t *testing.T) {
 	for n := 1; ; n++ {
 		disk := emptyDisk(t)
@@ -316,7 +293,6 @@ func TestCrashAtEveryEffect(t *testing.T) {
 }
 
 // What is restored must be what the log says: that entry, that term, that membership.
-
 func TestRestoreRefusesAnotherState(t *testing.T) {
 	disk := emptyDisk(t)
 	image := ledgerImage{At: state.Applied{Index: 5, Term: 2, Peers: nil}}
@@ -342,7 +318,6 @@ func TestRestoreRefusesAnotherState(t *testing.T) {
 }
 
 // The applier ends with ctx, and may never get to a snapshot that the appender waits for.
-
 func TestInstallEndsWithTheNode(t *testing.T) {
 	n := &Node{applies: &applier{queue: newWorkQueue[applyWork]()}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -114,6 +114,6 @@ func Join(fsys storage.FS, dir string, id storage.Identity) error {
 // randomID makes the ID of a change.
 func randomID() []byte {
 	b := make([]byte, 16)
-	rand.Read(b) //nolint:errcheck // it never fails, says its documentation
+	rand.Read(b)
 	return b
 }

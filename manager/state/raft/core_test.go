@@ -13,6 +13,8 @@ import (
 	"holdfast/manager/state/raft/storage"
 )
 
+// A snapshot brings a membership. Changes before it that are still being applied must not be
+// put on top of that.
 func TestSnapshotWaitsForWhatIsBeingApplied(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -78,8 +80,8 @@ func TestSnapshotWaitsForWhatIsBeingApplied(t *testing.T) {
 	}
 }
 
-// work12 lets the members 1 and 2 do all that they can do with each other.
-
+// raft looks for changes of membership among the entries that it does not know as applied, and
+// panics if they are gone.
 func TestLogIsCutBelowWhatRaftKnowsAsApplied(t *testing.T) {
 	l := newLab(t)
 	l.voters(2)
@@ -116,8 +118,7 @@ func TestLogIsCutBelowWhatRaftKnowsAsApplied(t *testing.T) {
 	}
 }
 
-// A lone voter is elected at once, also on a disk that needs longer than a tick.
-
+// A disk that lost what it acknowledged is told by the leader's heartbeat; raft would panic.
 func TestLostLogIsTold(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -184,7 +185,6 @@ func TestOnlyWellFormedMessagesAreStepped(t *testing.T) {
 }
 
 // What a crash left of a snapshot that was on its way, or in the making, is not in the way.
-
 func TestHalfSnapshotsAreRemoved(t *testing.T) {
 	l := newLab(t)
 	l.voters(1)

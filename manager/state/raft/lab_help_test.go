@@ -18,14 +18,12 @@ func entry(data string) *pb.Entry {
 }
 
 // turn takes a turn at a member and nothing else.
-
 func (m *labMember) turn() {
 	m.lab.t.Helper()
 	m.must(m.steps.Turn())
 }
 
 // write proposes at the leader, and settles.
-
 func (m *labMember) write(data ...string) {
 	m.lab.t.Helper()
 	for _, d := range data {
@@ -37,7 +35,6 @@ func (m *labMember) write(data ...string) {
 }
 
 // isolate cuts a member off, or heals it.
-
 func (l *lab) isolate(id uint64, away bool) {
 	for _, m := range l.members {
 		if m.id != id {
@@ -47,7 +44,6 @@ func (l *lab) isolate(id uint64, away bool) {
 }
 
 // take takes the messages of a type off the network.
-
 func (l *lab) take(typ pb.MessageType) []*pb.Message {
 	var taken []*pb.Message
 	l.net = slices.DeleteFunc(l.net, func(m *pb.Message) bool {
@@ -61,7 +57,6 @@ func (l *lab) take(typ pb.MessageType) []*pb.Message {
 }
 
 // deliverAll delivers what is on the network now.
-
 func (l *lab) deliverAll() {
 	for range len(l.net) {
 		l.deliver(0, false)
@@ -97,20 +92,7 @@ func members(c *core) string {
 	return strings.Join(s, " ")
 }
 
-// A crash may lose the commit index, which is not synced: a lone voter must not answer reads
-
-// with the one that it found.
-
-// The answer to a read index that the process before asked for is older than the new process.
-
-// A read that comes while another is under way does not join it, an answer to a context that
-
-// was given up is not taken, and one that is never answered fails when there is no leader.
-
-// A snapshot brings a membership. Changes before it that are still being applied must not be
-
-// put on top of that.
-
+// work12 lets the members 1 and 2 do all that they can do with each other.
 func (l *lab) work12() {
 	for range 20 {
 		for _, m := range l.members[:2] {
@@ -129,7 +111,3 @@ func (l *lab) work12() {
 		}
 	}
 }
-
-// raft looks for changes of membership among the entries that it does not know as applied, and
-
-// panics if they are gone.

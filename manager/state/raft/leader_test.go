@@ -12,6 +12,7 @@ import (
 	"holdfast/internal/errkind"
 )
 
+// A lone voter is elected at once, also on a disk that needs longer than a tick.
 func TestLoneVoterOnASlowDisk(t *testing.T) {
 	l := newLab(t)
 	l.voters(1)
@@ -31,9 +32,7 @@ func TestLoneVoterOnASlowDisk(t *testing.T) {
 }
 
 // A leader whose disk hangs hands over. If that is lost it falls silent, whatever it is asked,
-
 // and is voted out.
-
 func TestLeaderWhoseDiskHangs(t *testing.T) {
 	for _, handedOver := range []bool{true, false} {
 		t.Run(fmt.Sprint("handed over ", handedOver), func(t *testing.T) {
@@ -87,9 +86,7 @@ func TestLeaderWhoseDiskHangs(t *testing.T) {
 }
 
 // raft takes its marks of who is there off whenever it checks the quorum. A transfer, or a look
-
 // at who can be reached, must not fail because of that.
-
 func TestReachableAfterQuorumCheck(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -119,7 +116,6 @@ func TestReachableAfterQuorumCheck(t *testing.T) {
 }
 
 // A transfer that does not come about is told, and writes go on.
-
 func TestTransferThatFails(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -149,7 +145,6 @@ func TestTransferThatFails(t *testing.T) {
 }
 
 // raft refuses a proposal: the store hears of it, and nothing is counted as with raft.
-
 func TestRefusedProposal(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -163,7 +158,6 @@ func TestRefusedProposal(t *testing.T) {
 }
 
 // Leadership that is lost takes what was with raft along, and the next one begins anew.
-
 func TestEntriesOfALostTermAreNotCounted(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -187,5 +181,3 @@ func TestEntriesOfALostTermAreNotCounted(t *testing.T) {
 	}
 	l.check()
 }
-
-// A disk that lost what it acknowledged is told by the leader's heartbeat; raft would panic.

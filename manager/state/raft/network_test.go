@@ -30,6 +30,7 @@ import (
 
 const raftDir = "/raft"
 
+// network connects members of one process, and can cut one off.
 type network struct {
 	mu      sync.Mutex
 	members map[uint64]*member
@@ -39,6 +40,7 @@ type network struct {
 	faulty  bool                                   // members end with errors
 }
 
+// member is one node with its store.
 type member struct {
 	net   *network
 	id    storage.Identity
@@ -50,6 +52,7 @@ type member struct {
 	err   error         // of Run
 }
 
+// link is a member's transport.
 type link struct {
 	net  *network
 	from uint64
@@ -92,6 +95,7 @@ func (l link) snapshot(from, to *member, m *pb.Message) {
 	from.node.ReportSnapshot(m.GetTo(), err == nil)
 }
 
+// start opens a member on its disk, and runs it until the test ends, or stop.
 func (n *network) start(t testing.TB, disk *memfs.FS, ident storage.Identity) *member {
 	t.Helper()
 	m := &member{net: n, id: ident, disk: disk}
@@ -157,6 +161,7 @@ func newNetwork() *network {
 	}
 }
 
+// cluster starts n members, the first of which was bootstrapped.
 func cluster(t testing.TB, n int) (*network, []*member) {
 	t.Helper()
 	net := newNetwork()
@@ -171,6 +176,7 @@ func cluster(t testing.TB, n int) (*network, []*member) {
 	return net, members
 }
 
+// fresh starts a member with a new log. It is to be added yet, unless it is the first.
 func (n *network) fresh(t testing.TB, raftID uint64) *member {
 	t.Helper()
 	ident := storage.Identity{ClusterID: "c1", NodeID: fmt.Sprint("node", raftID), RaftID: raftID}
@@ -199,6 +205,7 @@ func (n *network) add(t testing.TB, m *member) {
 	}
 }
 
+// leader waits for the member that leads and takes writes.
 func (n *network) leader(t testing.TB) *member {
 	t.Helper()
 	for {
@@ -262,6 +269,7 @@ func (n *network) create(t testing.TB, name string) store.Result {
 	return res
 }
 
+// same waits until every member has applied what the leader has, and compares the state.
 func (n *network) same(t testing.TB, want int) {
 	t.Helper()
 	retry(t, func() error { return n.leader(t).node.ReadIndex(t.Context()) })
@@ -283,6 +291,7 @@ func (n *network) same(t testing.TB, want int) {
 	}
 }
 
+// testLogger shows what the nodes say if HOLDFAST_TEST_LOG is set.
 func testLogger() *slog.Logger {
 	if os.Getenv("HOLDFAST_TEST_LOG") == "" {
 		return slog.New(slog.DiscardHandler)

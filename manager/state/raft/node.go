@@ -186,12 +186,9 @@ func (n *Node) afterApply(w applyWork) {
 	n.watchers.notify()
 }
 
-// shut ends what still waits. The loop has ended; calls that it did not get to end with stopped.
+// shut tells that nothing goes on. The calls that wait end with stopped.
 func (n *Node) shut() {
 	n.machine.Stop()
-	n.core.reads.stop(errStopped())
-	n.core.endChange(errChangeLost())
-	n.core.endTransfers(errStopped())
 	n.leads.Store(false)
 	n.lead.Store(0)
 	n.watchers.notify()

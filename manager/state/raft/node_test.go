@@ -12,27 +12,9 @@ import (
 
 	"holdfast/api"
 	"holdfast/internal/errkind"
-	"holdfast/internal/id"
-	"holdfast/manager/state"
 	"holdfast/manager/state/raft"
 	"holdfast/manager/state/store"
 )
-
-// network connects members of one process, and can cut one off.
-
-// member is one node with its store.
-
-// link is a member's transport.
-
-// start opens a member on its disk, and runs it until the test ends, or stop.
-
-// cluster starts n members, the first of which was bootstrapped.
-
-// fresh starts a member with a new log. It is to be added yet, unless it is the first.
-
-// leader waits for the member that leads and takes writes.
-
-// same waits until every member has applied what the leader has, and compares the state.
 
 func TestOneMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,9 +62,7 @@ func TestThreeMembersLoseTheLeader(t *testing.T) {
 }
 
 // One member stops and misses so much that it needs a snapshot, and one joins that needs a
-
 // newer one than there is.
-
 func TestMembersCatchUpBySnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, members := cluster(t, 3)
@@ -174,5 +154,3 @@ func TestTransferKeepsWrites(t *testing.T) {
 		net.same(t, 50)
 	})
 }
-
-// testLogger shows what the nodes say if HOLDFAST_TEST_LOG is set.

@@ -120,15 +120,6 @@ func (r *reads) fail(err error) {
 	r.waiting, r.asked = nil, nil
 }
 
-// stop ends all calls.
-func (r *reads) stop(err error) {
-	r.fail(err)
-	for _, rd := range r.reach {
-		rd.done <- err
-	}
-	r.reach = nil
-}
-
 // alive drops the calls that nobody waits for any more.
 func alive(reads []*read) []*read {
 	keep := reads[:0]

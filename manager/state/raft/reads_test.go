@@ -9,6 +9,8 @@ import (
 	"holdfast/internal/errkind"
 )
 
+// A crash may lose the commit index, which is not synced: a lone voter must not answer reads
+// with the one that it found.
 func TestLoneVoterReadsWhatWasAcknowledged(t *testing.T) {
 	l := newLab(t)
 	l.voters(1, entry("a"), entry("b")) // committed, as far as the disk tells: entry 1
@@ -31,6 +33,7 @@ func TestLoneVoterReadsWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
+// The answer to a read index that the process before asked for is older than the new process.
 func TestReadIndexOfTheProcessBefore(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)
@@ -64,6 +67,8 @@ func TestReadIndexOfTheProcessBefore(t *testing.T) {
 	t.Fatal("the leader never answered")
 }
 
+// A read that comes while another is under way does not join it, an answer to a context that
+// was given up is not taken, and one that is never answered fails when there is no leader.
 func TestReads(t *testing.T) {
 	l := newLab(t)
 	l.voters(3)

@@ -311,10 +311,11 @@ func TestAnythingHappens(t *testing.T) {
 			}
 			total["entries"] += int(s.newest)
 			total["terms"] += len(s.leaders)
+			total["snapshots"] += s.sent
 		})
 	}
 	t.Log(total)
-	for _, what := range []string{"crash", "torn", "cut", "change", "read", "entries", "terms"} {
+	for _, what := range []string{"crash", "torn", "cut", "change", "read", "entries", "terms", "snapshots"} {
 		if total[what] == 0 && !t.Failed() {
 			t.Errorf("never seen: %s", what)
 		}

@@ -214,6 +214,9 @@ func TestStoreFault(t *testing.T) {
 		if !errors.Is(m.err, bad) {
 			t.Errorf("Run ended with %v", m.err)
 		}
+		if st, err := storage.Verify(m.disk, raftDir); err != nil || st.Clean {
+			t.Errorf("the log is closed as if all were well: %v, %v", st, err)
+		}
 	})
 }
 

@@ -200,6 +200,29 @@ func BenchmarkLarge(b *testing.B) {
 	})
 }
 
+// What the same objects take after a restart: read from a snapshot, and not made one by one.
+func BenchmarkRestored(b *testing.B) {
+	const objects = 100_000
+	var snapshot *storetest.Snapshot
+	b.Run("fill", func(b *testing.B) { // of its own, so that nothing holds the first store after it
+		s := leader(b, store.Options{})
+		fill(b, s.Store, 0, objects)
+		snapshot = snapshotOf(b, s.Store)
+		b.ReportMetric(0, "ns/op")
+	})
+	b.Run("heap", func(b *testing.B) {
+		before := heap()
+		s := storetest.NewScript(b, "r", store.Options{})
+		s.Restore(snapshot)
+		used := heap() - before
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(used)/objects, "heap-B/object")
+		b.ReportMetric(float64(before)/objects, "before-B/object")
+		runtime.KeepAlive(s)
+		runtime.KeepAlive(snapshot)
+	})
+}
+
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -91,7 +91,8 @@ func TestSequence(t *testing.T) {
 		}, "6-9 prev 2, term 2 commit 8, snap 8/2"},
 		"restored from a snapshot": {
 			storage.Batch{Snapshot: local(50, 7), HardState: hard(7, 0, 50)},
-			batches{{Entries: ents(51, 52, 7)}}, "51-52 prev 7, term 7 commit 50, snap 50/7",
+			batches{{Entries: ents(51, 52, 7)}},
+			"51-52 prev 7, term 7 commit 50, snap 50/7",
 		},
 		"commit only": {first(), batches{
 			{Entries: ents(2, 9, 1)}, {HardState: hard(1, 1, 4), NoSync: true}, {HardState: hard(1, 1, 6), NoSync: true},

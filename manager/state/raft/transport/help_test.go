@@ -27,6 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// fakeNode notes what a transport tells it.
 type fakeNode struct {
 	mu          sync.Mutex
 	received    []*pb.Message
@@ -94,6 +95,7 @@ func (n *fakeNode) Removed() {
 	n.removed = true
 }
 
+// look returns what was received, as "type index", and what was told.
 func (n *fakeNode) look() (received []string, unreachable int, snapshots []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,6 +112,7 @@ type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
+// world is a network in memory.
 type world struct {
 	t         *testing.T
 	mu        sync.Mutex
@@ -122,6 +125,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, listeners: map[string]*bufconn.Listener{}, dials: map[string]int{}}
 }
 
+// at is one end: a node, its transport, and its server once it listens.
 type at struct {
 	*Transport
 	world *world
@@ -151,6 +155,7 @@ func (w *world) end(id uint64, addr string) *at {
 	return a
 }
 
+// listen begins to serve.
 func (a *at) listen() *at {
 	l := bufconn.Listen(1 << 20)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()), grpc.MaxRecvMsgSize(16<<20), grpc.WaitForHandlers(true),

@@ -41,7 +41,6 @@ func TestSnapshotIsStreamed(t *testing.T) {
 }
 
 // Each snapshot is reported, however it ends: raft sends nothing else to that peer before.
-
 func TestSnapshotIsAlwaysReported(t *testing.T) {
 	one := []string{"2 false"}
 	for _, c := range []struct {
@@ -196,5 +195,3 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 		})
 	}
 }
-
-// Stop ends everything, whatever is under way. (goleak and the bubble look for what is left.)

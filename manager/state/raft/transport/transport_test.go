@@ -12,16 +12,6 @@ import (
 	"holdfast/api/holdfast"
 )
 
-// fakeNode notes what a transport tells it.
-
-// look returns what was received, as "type index", and what was told.
-
-// world is a network in memory.
-
-// at is one end: a node, its transport, and its server once it listens.
-
-// listen begins to serve.
-
 func TestMessagesComeInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b := w.end(1, "a"), w.end(2, "b").listen()
@@ -51,7 +41,6 @@ func TestMessagesComeInOrder(t *testing.T) {
 }
 
 // What waits for one peer has a bound; what goes over it is dropped, and reported.
-
 func TestQueueIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -90,7 +79,6 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 // A receiver that does not read holds up its own peer only, and what waits for it is bounded.
-
 func TestSlowReceiver(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.end(1, "a"), w.end(2, "b").listen(), w.end(3, "c").listen()
@@ -143,9 +131,7 @@ func TestPeerComesBack(t *testing.T) {
 }
 
 // A peer that refuses is not asked over and over: what it took before it refused does not tell
-
 // that it is well.
-
 func TestRefusalBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b := w.end(1, "a"), w.end(2, "b").listen()
@@ -211,7 +197,6 @@ func TestServerRefuses(t *testing.T) {
 }
 
 // A removed member is told, also when it has nothing to send right then.
-
 func TestRemovedMemberIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b := w.end(1, "a"), w.end(2, "b").listen()
@@ -235,7 +220,6 @@ func TestRemovedMemberIsTold(t *testing.T) {
 }
 
 // A member that joins knows nobody, and answers whoever speaks to it, within a bound.
-
 func TestMeet(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		lead, joiner := w.end(1, "a").listen(), w.end(2, "b").listen()
@@ -266,6 +250,7 @@ func TestMeet(t *testing.T) {
 	})
 }
 
+// Stop ends everything, whatever is under way. (goleak and the bubble look for what is left.)
 func TestStop(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		a, b := w.end(1, "a"), w.end(2, "b").listen()

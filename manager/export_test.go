@@ -1,0 +1,15 @@
+package manager
+
+import "google.golang.org/grpc"
+
+// Services returns the servers of a manager that runs.
+func (m *Manager) Services() []*grpc.Server { return m.servers }
+
+// Classified returns the methods that have a class.
+func Classified() map[string]bool {
+	all := map[string]bool{}
+	for method, c := range classes() {
+		all[method] = c != denied
+	}
+	return all
+}
