@@ -154,10 +154,10 @@ func TestRefusedBatches(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Fatalf("%v, want %s", err, tc.want)
 			}
-			if again := l.Append(storage.Batch{Entries: ents(11, 11, 2)}); again != err {
+			if again := l.Append(storage.Batch{Entries: ents(11, 11, 2)}); !errors.Is(again, err) {
 				t.Fatalf("then %v", again)
 			}
-			if again := l.Compact(1); again != err {
+			if again := l.Compact(1); !errors.Is(again, err) {
 				t.Fatalf("then %v", again)
 			}
 			if err := l.Close(); err == nil {
@@ -190,7 +190,7 @@ func TestErrorsAreFinal(t *testing.T) {
 			}
 			m.SetFault(nil)
 			effects := m.Effects()
-			if again := l.Append(storage.Batch{Entries: ents(4, 4, 1)}); again != err {
+			if again := l.Append(storage.Batch{Entries: ents(4, 4, 1)}); !errors.Is(again, err) {
 				t.Fatal(op, again)
 			}
 			if err := l.Close(); !errors.Is(err, syscall.ENOSPC) {

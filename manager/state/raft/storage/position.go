@@ -121,5 +121,5 @@ func cloneConf(cs *raftpb.ConfState) *raftpb.ConfState {
 	if cs == nil {
 		return &raftpb.ConfState{}
 	}
-	return proto.Clone(cs).(*raftpb.ConfState)
+	return proto.CloneOf(cs)
 }

@@ -41,7 +41,7 @@ func readSnapshot(m storage.FS, dir string) (string, error) {
 	var b strings.Builder
 	for {
 		section, rec, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return b.String(), r.Close()
 		}
 		if err != nil {

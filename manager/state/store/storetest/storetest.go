@@ -44,7 +44,7 @@ func NewLoop(t testing.TB, o store.Options) *Loop {
 	if o.NewTxnID == nil {
 		o.NewTxnID = func() []byte {
 			b := make([]byte, 16)
-			rand.Read(b) //nolint:errcheck // never fails, says its documentation
+			rand.Read(b)
 			return b
 		}
 	}
