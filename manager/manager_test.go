@@ -29,7 +29,7 @@ func serviceSpec(name string) *api.ServiceSpec {
 // a read anywhere shows it.
 func TestAnyManagerServes(t *testing.T) {
 	managers := three(t, manager.Config{})
-	request := wire.FormatRequestID(3, id.New())
+	request := wire.FormatRequestID(0, id.New())
 	var made *api.Service
 	for i, m := range managers {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), wire.RequestID, request)

@@ -84,8 +84,7 @@ func RequestFrom(ctx context.Context) Request {
 
 // Proposer is raft as the store sees it.
 type Proposer interface {
-	// Wake tells that the store has transactions to propose. It does not block, and is
-	// called under the store's lock.
+	// Wake tells that the store has transactions to propose. It does not block.
 	Wake()
 	// ReadIndex blocks until a read index that was begun after the call is confirmed by a
 	// quorum and everything up to it is applied here. It fails with errkind.NoLeader if

@@ -234,3 +234,15 @@ func TestBatch(t *testing.T) {
 	}
 	same(t, "leader and follower", s.Store, follower(t, s, store.Options{}).Store)
 }
+
+// A request ID of a revision that is not there yet would outlive every other one.
+func TestRequestFromTheFuture(t *testing.T) {
+	s := storetest.NewLeader(t, "m", store.Options{}).Auto(true)
+	create(t, s.Store, "a")
+	if _, err := s.Store.Update(requested(t.Context(), requestID(2, 1), 1), creating("b")); !errkind.Is(err, errkind.Invalid) {
+		t.Errorf("of revision 2, at revision 1: %v", err)
+	}
+	if _, err := s.Store.Update(requested(t.Context(), requestID(1, 1), 1), creating("b")); err != nil {
+		t.Errorf("of the present revision: %v", err)
+	}
+}

@@ -88,7 +88,7 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 			r.saw, r.replay = p, record
 			return r, nil
 		}
-		if err := s.checkRequest(req); err != nil {
+		if err := s.checkRequest(req, h.revision); err != nil {
 			return run{}, err
 		}
 	}
@@ -130,16 +130,20 @@ func (s *MemoryStore) known(req state.Request) (*pending, *holdfast.RequestRecor
 	return nil, s.requests.find(req.Caller, req.ID)
 }
 
-// checkRequest refuses a request ID that may have been forgotten: it can have been done.
-func (s *MemoryStore) checkRequest(req state.Request) error {
+// checkRequest refuses a request ID that may have been forgotten, since it can have been done,
+// and one that claims a revision which nobody can have seen: it would never be forgotten.
+func (s *MemoryStore) checkRequest(req state.Request, head uint64) error {
 	seen, err := wire.ParseRequestID(req.ID)
 	if err != nil {
 		return err
 	}
+	if seen > head {
+		return errkind.Field(wire.RequestID, "was made at revision %d, the newest is %d", seen, head).
+			WithHint("begin it with a revision that the cluster has told")
+	}
 	if floor := s.root.Load().requests.floor; seen < floor {
-		e := errUnknown(fmt.Sprintf("the request ID was made at revision %d; requests before revision %d are forgotten",
-			seen, floor), nil)
-		return e
+		return errUnknown(fmt.Sprintf(
+			"the request ID was made at revision %d; requests before revision %d are forgotten", seen, floor), nil)
 	}
 	return nil
 }
