@@ -153,13 +153,15 @@ func (o *options) config(stdout, stderr io.Writer) (manager.Config, error) {
 
 func serve(ctx context.Context, cfg manager.Config) error {
 	ownLogs(cfg.Logger)
-	if err := tuneMemory(); err != nil {
+	loaded, err := tuneMemory()
+	if err != nil {
 		return err
 	}
 	m, err := manager.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	loaded()
 	if err := m.Run(ctx); err != nil {
 		if errors.Is(err, raft.ErrRemoved) {
 			return (&errkind.Error{Kind: errkind.Refused, Msg: err.Error(), Err: err}).

@@ -14,24 +14,33 @@ import (
 	"holdfast/manager/state/raft"
 )
 
-// gcPercent lets the heap grow to five times what is live: what a manager allocates for a
-// write is dead soon after, and collecting it less often is worth the memory.
-const gcPercent = 400
+// How far the heap may grow over what is live, in percent, before it is collected.
+const (
+	// What is loaded at the start stays. Collected often, it lies close together, and what is
+	// dead of it does not hold pages for as long as the process lives.
+	gcLoading = 20
+	// What a write allocates is dead soon after, and collecting it less often is worth the
+	// memory.
+	gcServing = 400
+)
 
-// tuneMemory sets the collector, unless GOGC or GOMEMLIMIT say otherwise. The limit, half of
-// the machine's memory, makes it collect more often before memory runs out.
-func tuneMemory() error {
+// tuneMemory sets the collector for loading, unless GOGC or GOMEMLIMIT say otherwise; loaded
+// sets it for serving. The limit, half of the machine's memory, makes it collect more often
+// before memory runs out.
+func tuneMemory() (loaded func(), err error) {
+	loaded = func() {}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(gcLoading)
+		loaded = func() { debug.SetGCPercent(gcServing) }
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		var info unix.Sysinfo_t
 		if err := unix.Sysinfo(&info); err != nil {
-			return err
+			return nil, err
 		}
 		debug.SetMemoryLimit(int64(info.Totalram * uint64(info.Unit) / 2)) //nolint:gosec // half of the memory
 	}
-	return nil
+	return loaded, nil
 }
 
 // ownLogs hands the log lines of libraries that have a logger of their own to ours.

@@ -51,6 +51,10 @@ func (t *Table[T]) restore(tx *memdb.Txn, action *api.StoreAction) (bool, error)
 	if t.Get(rawTx{tx}, o.GetID()) != zero {
 		return true, fmt.Errorf("%s %s comes twice", t.noun, o.GetID())
 	}
+	// What was created and not changed since has one time, as it had when it was made.
+	if m := t.meta(o); m.UpdatedAt.Equal(m.CreatedAt) {
+		m.UpdatedAt = m.CreatedAt
+	}
 	return true, tx.Insert(t.table(), o)
 }
 

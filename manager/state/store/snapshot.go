@@ -325,6 +325,9 @@ func (l *loader) loadRequest(data []byte) error {
 	if known := l.requests[keyOf(r)]; known != 0 {
 		return fmt.Errorf("the request of revision %d comes again at revision %d", known, r.Revision)
 	}
+	if n := len(l.next.requests.records); n > 0 && l.next.requests.records[n-1].Caller == r.Caller {
+		r.Caller = l.next.requests.records[n-1].Caller // callers are few: one string for all
+	}
 	l.requests[keyOf(r)] = r.Revision
 	l.request = r.Revision
 	l.next.requests.records = append(l.next.requests.records, r)
