@@ -1,8 +1,6 @@
 package objectapi
 
 import (
-	"errors"
-
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
 	"holdfast/manager/objects"
@@ -21,7 +19,7 @@ type past struct {
 // as they were at its revision, and what it removed as it was before. What is not in the
 // history any more is given by its ID alone.
 func (s *Server) replay(operations []*holdfast.Operation, result store.Result) ([]*holdfast.Object, error) {
-	after, err := s.atOrFloor(result.Revision)
+	after, err := objects.PastTx(s.store, result.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -45,25 +43,6 @@ func (s *Server) replay(operations []*holdfast.Operation, result store.Result) (
 		left[i] = p.object(k, id, operation.GetRemove() != nil)
 	}
 	return left, nil
-}
-
-// atOrFloor returns the state at a revision, or at the floor if that is higher. The floor
-// moves, so it is asked for more than once.
-func (s *Server) atOrFloor(revision uint64) (store.ReadTx, error) {
-	const tries = 4
-	var err error
-	for range tries {
-		var tx store.ReadTx
-		if tx, err = s.store.At(revision); err == nil {
-			return tx, nil
-		}
-		e, ok := errors.AsType[*errkind.Error](err)
-		if !ok || e.Kind != errkind.OutOfRange || e.Now <= revision {
-			break
-		}
-		revision = e.Now
-	}
-	return nil, err
 }
 
 // target returns the kind of the object that an operation is on, and its ID, which may be

@@ -49,7 +49,7 @@ func Outcome[T Object[T]](
 // errkind.OutOfRange, which tells that the request was done.
 func Past[T Object[T]](s Store, t *store.Table[T], id string, revision uint64) (T, error) {
 	var zero T
-	tx, err := pastTx(s, revision)
+	tx, err := PastTx(s, revision)
 	if err != nil {
 		return zero, err
 	}
@@ -62,9 +62,12 @@ func Past[T Object[T]](s Store, t *store.Table[T], id string, revision uint64) (
 	return zero, e.On(t.Noun(), id).WithHint("do not repeat it")
 }
 
-// pastTx returns the state at a revision, or at the floor if that is higher. The floor moves,
+// PastTx returns the state at a revision, or at the floor if that is higher. The floor moves,
 // so it is asked for more than once.
-func pastTx(s Store, revision uint64) (store.ReadTx, error) {
+func PastTx(s interface {
+	At(revision uint64) (store.ReadTx, error)
+}, revision uint64,
+) (store.ReadTx, error) {
 	const tries = 4
 	var err error
 	for range tries {

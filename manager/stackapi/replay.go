@@ -1,10 +1,7 @@
 package stackapi
 
 import (
-	"errors"
-
 	"holdfast/api/holdfast"
-	"holdfast/internal/errkind"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
 )
@@ -19,7 +16,7 @@ func (s *Server) replay(stack string, result store.Result) []*holdfast.StackChan
 	}
 	after, err := s.store.At(result.Revision)
 	if err != nil {
-		if after, err = s.floor(result.Revision); err != nil {
+		if after, err = objects.PastTx(s.store, result.Revision); err != nil {
 			return nil
 		}
 		p.late = true
@@ -41,25 +38,6 @@ func (s *Server) replay(stack string, result store.Result) []*holdfast.StackChan
 		}
 	}
 	return p.changes
-}
-
-// floor returns the oldest state that there is, above a revision that is compacted. The floor
-// moves, so it is asked for more than once.
-func (s *Server) floor(revision uint64) (store.ReadTx, error) {
-	const tries = 4
-	var err error
-	for range tries {
-		var tx store.ReadTx
-		if tx, err = s.store.At(revision); err == nil {
-			return tx, nil
-		}
-		e, ok := errors.AsType[*errkind.Error](err)
-		if !ok || e.Kind != errkind.OutOfRange || e.Now <= revision {
-			break
-		}
-		revision = e.Now
-	}
-	return nil, err
 }
 
 // past is what a transaction did.
