@@ -90,8 +90,7 @@ func (m *Manager) serve() error {
 	icept := &interceptor{
 		classes: classes(), leads: m.node.Leading, forward: m.proxy, calls: &m.calls, log: m.cfg.Logger,
 		revision: func() string {
-			st := m.store.Status()
-			return wire.FormatRevision(st.Incarnation, st.Revision)
+			return wire.FormatRevision(m.store.Position())
 		},
 	}
 	m.gate.server.Store(transport.NewServer(m.transport))

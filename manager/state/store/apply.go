@@ -63,11 +63,16 @@ func (s *MemoryStore) overtake(term uint64) {
 }
 
 // lead opens Update once the first entry of the term is applied in which this member leads.
+// It takes the write lock for that one entry only: a writer that runs must not hold up what is
+// committed.
 func (s *MemoryStore) lead(term uint64) {
 	s.queue.mu.Lock()
-	leads := s.queue.leadsLocked(term)
+	opens := s.queue.leadsLocked(term) && s.queue.opened < term
+	if opens {
+		s.queue.opened = term
+	}
 	s.queue.mu.Unlock()
-	if !leads {
+	if !opens {
 		return
 	}
 	s.mu.Lock()

@@ -32,6 +32,7 @@ type queue struct {
 	last       int // how many of them were handed on last
 	bytes      int
 	elected    uint64 // newest term that raft leads in
+	opened     uint64 // newest term in which HEAD was set to ROOT
 	lost       uint64 // newest term that it does not lead in any more
 	refusedOwn uint64
 	room       chan struct{} // closed when something leaves a full queue

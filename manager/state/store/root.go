@@ -76,6 +76,12 @@ func (s *MemoryStore) Applied() state.Applied {
 	}
 }
 
+// Position tells the newest committed revision and its incarnation. It takes no lock.
+func (s *MemoryStore) Position() (incarnation, revision uint64) {
+	r := s.root.Load()
+	return r.incarnation, r.revision
+}
+
 // Status is what there is to see of a store from outside.
 type Status struct {
 	Incarnation  uint64

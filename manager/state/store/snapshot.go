@@ -188,6 +188,7 @@ func (s *MemoryStore) Restore(r state.SectionReader) error {
 	s.opened.clear() // states of the old database would keep all of it
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
+	s.queue.opened = 0
 	s.reset(next) // before settle: who hears that it is committed reads it
 	s.settle(next)
 	return nil
