@@ -1,6 +1,10 @@
 package manager
 
-import "google.golang.org/grpc"
+import (
+	"google.golang.org/grpc"
+
+	"holdfast/manager/call"
+)
 
 // Services returns the servers of a manager that runs.
 func (m *Manager) Services() []*grpc.Server { return m.servers }
@@ -9,7 +13,7 @@ func (m *Manager) Services() []*grpc.Server { return m.servers }
 func Classified() map[string]bool {
 	all := map[string]bool{}
 	for method, c := range classes() {
-		all[method] = c != denied
+		all[method] = c != call.Denied
 	}
 	return all
 }

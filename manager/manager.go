@@ -16,6 +16,7 @@ import (
 	"holdfast/internal/id"
 	"holdfast/internal/token"
 	"holdfast/internal/wire"
+	"holdfast/manager/call"
 	"holdfast/manager/proxy"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft"
@@ -38,7 +39,7 @@ type Manager struct {
 	addr    string // at which the others reach remote
 	gate    *gate
 	servers []*grpc.Server
-	calls   drain
+	calls   call.Drain
 
 	node      *raft.Node
 	store     *store.MemoryStore
@@ -184,7 +185,7 @@ func (m *Manager) settings() raft.Settings {
 // or the store, or a listener that failed.
 func (m *Manager) Run(ctx context.Context) error {
 	m.proxy = proxy.New(proxy.Config{
-		Leader: m.leaderAddr, Dial: dial, Self: fmt.Sprint(m.node.Identity().RaftID),
+		Leader: m.leaderAddr, Dial: func(addr string) (proxy.Conn, error) { return dial(addr) }, Self: fmt.Sprint(m.node.Identity().RaftID),
 		NewRequestID: func() string { return wire.FormatRequestID(m.store.Root().Revision(), id.New()) },
 	})
 	if err := m.serve(); err != nil {

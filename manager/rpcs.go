@@ -1,17 +1,6 @@
 package manager
 
-// class says what a manager does with a call.
-type class int
-
-const (
-	denied   class = iota // nobody said who may call it
-	local                 // this manager answers for itself
-	reading               // any manager answers, as fresh as was asked for
-	writing               // the leader does it
-	leading               // the leader answers, and nothing is changed
-	asking                // the leader answers if there is one, else this manager for itself
-	internal              // between managers
-)
+import "holdfast/manager/call"
 
 // prefixes of the method names.
 const (
@@ -25,37 +14,37 @@ const (
 
 // classes tells the class of each method that managers serve. A method that is not here is
 // denied; a test walks all that are registered.
-func classes() map[string]class {
-	all := map[string]class{
-		"/docker.swarmkit.v1.Health/Check": local,
-		"/grpc.health.v1.Health/Check":     local,
-		"/grpc.health.v1.Health/Watch":     local,
-		"/grpc.health.v1.Health/List":      local,
+func classes() map[string]call.Class {
+	all := map[string]call.Class{
+		"/docker.swarmkit.v1.Health/Check": call.Local,
+		"/grpc.health.v1.Health/Check":     call.Local,
+		"/grpc.health.v1.Health/Watch":     call.Local,
+		"/grpc.health.v1.Health/List":      call.Local,
 
-		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      local,
-		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": local,
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      call.Local,
+		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": call.Local,
 
-		objects + "Get": reading, objects + "List": reading, objects + "Txn": writing,
-		stacks + "Deploy": writing, stacks + "List": reading, stacks + "Remove": writing,
-		cluster + "Status": leading, cluster + "Members": asking, cluster + "RemoveMember": writing,
-		membership + "Join": writing, membership + "Leave": writing,
-		raftRPC + "Messages": internal, raftRPC + "Snapshot": internal, raftRPC + "Hello": internal,
+		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Txn": call.Writing,
+		stacks + "Deploy": call.Writing, stacks + "List": call.Reading, stacks + "Remove": call.Writing,
+		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
+		membership + "Join": call.Writing, membership + "Leave": call.Writing,
+		raftRPC + "Messages": call.Internal, raftRPC + "Snapshot": call.Internal, raftRPC + "Hello": call.Internal,
 
-		control + "ListServiceStatuses": reading,
-		control + "RemoveNode":          writing,
-		control + "RemoveTask":          writing,
-		control + "UpdateNode":          writing,
-		control + "UpdateCluster":       writing,
-		control + "CreateNetwork":       writing,
-		control + "RemoveNetwork":       writing,
+		control + "ListServiceStatuses": call.Reading,
+		control + "RemoveNode":          call.Writing,
+		control + "RemoveTask":          call.Writing,
+		control + "UpdateNode":          call.Writing,
+		control + "UpdateCluster":       call.Writing,
+		control + "CreateNetwork":       call.Writing,
+		control + "RemoveNetwork":       call.Writing,
 	}
 	for _, kind := range []string{"Node", "Task", "Service", "Network", "Cluster", "Secret", "Config"} {
-		all[control+"Get"+kind] = reading
-		all[control+"List"+kind+"s"] = reading
+		all[control+"Get"+kind] = call.Reading
+		all[control+"List"+kind+"s"] = call.Reading
 	}
 	for _, kind := range []string{"Service", "Secret", "Config"} {
 		for _, verb := range []string{"Create", "Update", "Remove"} {
-			all[control+verb+kind] = writing
+			all[control+verb+kind] = call.Writing
 		}
 	}
 	return all

@@ -22,6 +22,7 @@ import (
 	"holdfast/internal/descriptors"
 	"holdfast/internal/errkind"
 	"holdfast/internal/wire"
+	"holdfast/manager/call"
 	"holdfast/manager/clusterapi"
 	"holdfast/manager/controlapi"
 	"holdfast/manager/objectapi"
@@ -32,6 +33,7 @@ import (
 // Bounds of a connection. A batch of raft messages may hold an entry of a whole transaction.
 const (
 	maxRaftMessage    = 16 << 20
+	maxReplyBytes     = 64 << 20
 	streamWorkers     = 64
 	maxStreams        = 1000
 	connectionTimeout = 10 * time.Second
@@ -87,16 +89,16 @@ func (m *Manager) serve() error {
 	if err != nil {
 		return err
 	}
-	icept := &interceptor{
-		classes: classes(), leads: m.node.Leading, forward: m.proxy, calls: &m.calls, log: m.cfg.Logger,
-		revision: func() string {
+	icept := &call.Interceptor{
+		Classes: classes(), Leads: m.node.Leading, Forward: m.proxy, Calls: &m.calls, Logger: m.cfg.Logger,
+		Revision: func() string {
 			return wire.FormatRevision(m.store.Position())
 		},
 	}
 	m.gate.server.Store(transport.NewServer(m.transport))
 	for range 2 {
 		s := grpc.NewServer(serverOptions(
-			grpc.ChainUnaryInterceptor(icept.unary), grpc.ChainStreamInterceptor(icept.stream),
+			grpc.ChainUnaryInterceptor(icept.Unary), grpc.ChainStreamInterceptor(icept.Stream),
 		)...)
 		m.register(s)
 		files.RegisterReflection(s)
@@ -118,7 +120,7 @@ func serverOptions(more ...grpc.ServerOption) []grpc.ServerOption {
 }
 
 func (m *Manager) register(s *grpc.Server) {
-	reads := reader{node: m.node, store: m.store}
+	reads := call.Reader{Node: m.node, Store: m.store}
 	ident := m.node.Identity()
 	cluster := clusterapi.Config{
 		Node: m.node, Store: m.store, ClusterID: ident.ClusterID, RaftID: ident.RaftID,
@@ -152,7 +154,7 @@ func (m *Manager) stopServers(ctx context.Context) {
 	for _, s := range m.servers {
 		group.Go(s.GracefulStop)
 	}
-	m.calls.wait(ctx)
+	m.calls.Wait(ctx)
 	for _, s := range m.servers {
 		s.Stop() // ends the streams of other managers, and with them GracefulStop
 	}

@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"manager/clusterapi"},
 		{"manager/stackapi"},
 		{"manager/objects"},
-		{"manager/proxy"},
+		{"manager/proxy", "manager/call"},
 		{"release"},
 		{"ca"},
 		{"manager/state/raft"},

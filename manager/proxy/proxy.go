@@ -18,11 +18,17 @@ import (
 type Config struct {
 	// Leader returns the leader's address; empty if this manager knows none.
 	Leader func() string
-	Dial   func(addr string) (*grpc.ClientConn, error)
+	Dial   func(addr string) (Conn, error)
 	Self   string // names this manager to the leader
 	// NewRequestID makes a request ID for a call that has none, so that the leader can tell
 	// this manager's own retries apart from new requests.
 	NewRequestID func() string
+}
+
+// Conn is a connection to another manager: a *grpc.ClientConn.
+type Conn interface {
+	grpc.ClientConnInterface
+	Close() error
 }
 
 // Proxy keeps a connection to each leader that it has passed calls on to.
@@ -30,11 +36,11 @@ type Proxy struct {
 	cfg Config
 
 	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn
+	conns map[string]Conn
 }
 
 // New makes a proxy.
-func New(cfg Config) *Proxy { return &Proxy{cfg: cfg, conns: map[string]*grpc.ClientConn{}} }
+func New(cfg Config) *Proxy { return &Proxy{cfg: cfg, conns: map[string]Conn{}} }
 
 // Forward passes a call on and returns the reply for the codec to send as it is. It fails with
 // errkind.NoLeader if nothing was sent, and with errkind.UnknownOutcome if the leader's answer
@@ -85,7 +91,7 @@ func (p *Proxy) outgoing(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, out)
 }
 
-func (p *Proxy) conn(addr string) (*grpc.ClientConn, error) {
+func (p *Proxy) conn(addr string) (Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if conn, ok := p.conns[addr]; ok {

@@ -41,7 +41,7 @@ func (l *leader) CreateService(ctx context.Context, r *api.CreateServiceRequest)
 }
 
 // serve runs a server and returns how to dial it.
-func serve(t *testing.T, register func(*grpc.Server), o ...grpc.ServerOption) func(string) (*grpc.ClientConn, error) {
+func serve(t *testing.T, register func(*grpc.Server), o ...grpc.ServerOption) func(string) (proxy.Conn, error) {
 	t.Helper()
 	l := bufconn.Listen(1 << 20)
 	s := grpc.NewServer(append(o, grpc.ForceServerCodecV2(codec.New()))...)
@@ -54,7 +54,7 @@ func serve(t *testing.T, register func(*grpc.Server), o ...grpc.ServerOption) fu
 			t.Error(err)
 		}
 	})
-	return func(string) (*grpc.ClientConn, error) {
+	return func(string) (proxy.Conn, error) {
 		return grpc.NewClient("passthrough:///leader",
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }),
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec.New())))

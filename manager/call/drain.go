@@ -1,25 +1,25 @@
-package manager
+package call
 
 import (
 	"context"
 	"sync"
 )
 
-// drain counts the calls under way, so that a stopping manager can let them finish. The
+// Drain counts the calls under way, so that a stopping manager can let them finish. The
 // streams of other managers do not count: they never end by themselves.
-type drain struct {
+type Drain struct {
 	mu   sync.Mutex
 	n    int
 	idle chan struct{} // closed when n gets to 0; nil if nobody waits
 }
 
-func (d *drain) begin() {
+func (d *Drain) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.n++
 }
 
-func (d *drain) end() {
+func (d *Drain) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.n--
@@ -29,8 +29,8 @@ func (d *drain) end() {
 	}
 }
 
-// wait blocks until no call is under way, or ctx ends.
-func (d *drain) wait(ctx context.Context) {
+// Wait blocks until no call is under way, or ctx ends.
+func (d *Drain) Wait(ctx context.Context) {
 	d.mu.Lock()
 	if d.n == 0 {
 		d.mu.Unlock()

@@ -1,4 +1,4 @@
-package manager
+package call
 
 import (
 	"context"
@@ -18,84 +18,99 @@ import (
 // Bounds of a call.
 const (
 	maxRequestBytes = 4 << 20
-	maxReplyBytes   = 64 << 20
 	maxMessageText  = 1 << 10 // of the holdfast-message header
 )
 
 // operator is who calls, until certificates tell.
 const operator = "operator"
 
-// forwarder passes a call on to the leader.
-type forwarder interface {
+// Class says who answers a call.
+type Class int
+
+// The classes.
+const (
+	Denied   Class = iota // nobody said who may call it
+	Local                 // this manager answers for itself
+	Reading               // any manager answers, as fresh as was asked for
+	Writing               // the leader does it
+	Leading               // the leader answers, and nothing is changed
+	Asking                // the leader answers if there is one, else this manager for itself
+	Internal              // between managers
+)
+
+// Forwarder passes a call on to the leader.
+type Forwarder interface {
 	Forward(ctx context.Context, method string, request any) (any, error)
 }
 
-// interceptor is what every call goes through: who may call it, who answers it, how big it may
+// Interceptor is what every call goes through: who may call it, who answers it, how big it may
 // be, how errors look, and which revision the reply tells.
-type interceptor struct {
-	classes  map[string]class
-	leads    func() bool
-	forward  forwarder
-	revision func() string // the Revision trailer
-	calls    *drain
-	log      *slog.Logger
+type Interceptor struct {
+	Classes  map[string]Class // of each method; one that is not there is Denied
+	Leads    func() bool
+	Forward  Forwarder
+	Revision func() string // the Revision trailer
+	Calls    *Drain
+	Logger   *slog.Logger
 }
 
-func (i *interceptor) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+// Unary is a grpc.UnaryServerInterceptor.
+func (i *Interceptor) Unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (reply any, err error) {
-	i.calls.begin()
-	defer i.calls.end()
+	i.Calls.begin()
+	defer i.Calls.end()
 	defer func() {
 		if p := recover(); p != nil {
-			i.log.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+			i.Logger.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
 			reply, err = nil, errkind.New(errkind.Internal, "a fault of this manager; its log has the details")
 		}
 		if err != nil {
 			reply, err = nil, errkind.Status(err).Err()
 		}
 	}()
-	class := i.classes[info.FullMethod]
-	if class == denied {
+	class := i.Classes[info.FullMethod]
+	if class == Denied {
 		return nil, errkind.New(errkind.NotAllowed, "%s may not be called", info.FullMethod)
 	}
 	if err := checkSize(request); err != nil {
 		return nil, err
 	}
-	if (class == writing || class == leading) && !i.leads() {
-		return i.forward.Forward(ctx, info.FullMethod, request)
+	if (class == Writing || class == Leading) && !i.Leads() {
+		return i.Forward.Forward(ctx, info.FullMethod, request)
 	}
-	if class == asking && !i.leads() {
-		reply, err := i.forward.Forward(ctx, info.FullMethod, request)
+	if class == Asking && !i.Leads() {
+		reply, err := i.Forward.Forward(ctx, info.FullMethod, request)
 		if !errkind.Is(err, errkind.NoLeader) && !errkind.Is(err, errkind.UnknownOutcome) {
 			return reply, err
 		}
 	}
-	if class == writing {
+	if class == Writing {
 		if ctx, err = withRequest(ctx, info.FullMethod, request); err != nil {
 			return nil, err
 		}
 	}
 	reply, err = handle(ctx, request)
-	if class != internal {
-		if trailerErr := grpc.SetTrailer(ctx, metadata.Pairs(wire.Revision, i.revision())); trailerErr != nil {
+	if class != Internal {
+		if trailerErr := grpc.SetTrailer(ctx, metadata.Pairs(wire.Revision, i.Revision())); trailerErr != nil {
 			return nil, trailerErr
 		}
 	}
 	return reply, err
 }
 
-func (i *interceptor) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
+// Stream is a grpc.StreamServerInterceptor.
+func (i *Interceptor) Stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
 ) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			i.log.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
+			i.Logger.Error("call failed by a fault", "method", info.FullMethod, "panic", p, "stack", string(debug.Stack()))
 			err = errkind.New(errkind.Internal, "a fault of this manager; its log has the details")
 		}
 		if err != nil {
 			err = errkind.Status(err).Err()
 		}
 	}()
-	if i.classes[info.FullMethod] == denied {
+	if i.Classes[info.FullMethod] == Denied {
 		return errkind.New(errkind.NotAllowed, "%s may not be called", info.FullMethod)
 	}
 	return handle(srv, stream)
