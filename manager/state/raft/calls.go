@@ -14,34 +14,29 @@ import (
 
 // call runs fn on the loop and waits for it.
 func (n *Node) call(ctx context.Context, fn func(*core)) error {
-	done := make(chan error, 1)
+	done := state.NewOutcome()
 	n.calls.put(func(c *core) {
 		fn(c)
-		done <- nil
+		done.Set(nil)
 	})
 	return n.await(ctx, done, errStopped())
 }
 
 // await waits for the outcome of a call. One that is there counts, whatever else ends.
-func (n *Node) await(ctx context.Context, done <-chan error, stopped error) error {
-	select {
-	case err := <-done:
+func (n *Node) await(ctx context.Context, done *state.Outcome, stopped error) error {
+	n.cfg.Wait(ctx, done.Done(), n.stopped)
+	if err, known := done.Known(); known {
 		return err
-	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		return ctx.Err()
-	case <-n.stopped:
 	}
-	select {
-	case err := <-done:
-		return err
-	default:
-		return stopped
-	}
+	return stopped
 }
 
 // ReadIndex implements state.Proposer. Calls that come together share one round trip.
 func (n *Node) ReadIndex(ctx context.Context) error {
-	r := &read{ctx: ctx, done: make(chan error, 1)}
+	r := &read{ctx: ctx, done: state.NewOutcome()}
 	n.calls.put(func(c *core) { c.reads.add(r) })
 	return n.await(ctx, r.done, errStopped())
 }
@@ -112,7 +107,7 @@ func (n *Node) Remove(ctx context.Context, raftID uint64) error {
 // not lead any more. It fails with errkind.Refused if no other voter can be reached, or the
 // one that was asked does not take over: then this member leads on.
 func (n *Node) Transfer(ctx context.Context) error {
-	done := make(chan error, 1)
+	done := state.NewOutcome()
 	n.calls.put(func(c *core) { c.handOver(done) })
 	if err := n.await(ctx, done, errStopped()); err != nil {
 		return err

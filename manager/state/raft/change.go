@@ -19,7 +19,7 @@ type changeCall struct {
 	peer     holdfast.Peer
 	cc       *pb.ConfChange
 	proposed bool
-	done     chan error
+	done     *state.Outcome
 }
 
 // newChange makes a change of one peer. id tells it from others: 16 random bytes.
@@ -40,7 +40,7 @@ func newChange(id []byte, change state.ChangeType, peer holdfast.Peer) (*changeC
 	case state.AddVoter, state.NoChange:
 	}
 	return &changeCall{
-		change: change, peer: peer, done: make(chan error, 1),
+		change: change, peer: peer, done: state.NewOutcome(),
 		cc: &pb.ConfChange{Type: typ.Enum(), NodeId: new(peer.RaftID), Context: ctx},
 	}, nil
 }
@@ -49,7 +49,7 @@ func newChange(id []byte, change state.ChangeType, peer holdfast.Peer) (*changeC
 func (c *core) startChange(call *changeCall) {
 	c.follow()
 	if err := c.mayChange(); err != nil {
-		call.done <- err
+		call.done.Set(err)
 		return
 	}
 	// The rules are looked at here, and not by who asks: between asking and proposing another
@@ -57,11 +57,11 @@ func (c *core) startChange(call *changeCall) {
 	at := c.machine.Applied()
 	needed, err := membership.CheckChange(call.change, call.peer, at.Peers, at.Removed, c.reachable)
 	if err != nil || !needed {
-		call.done <- err
+		call.done.Set(err)
 		return
 	}
 	if err := c.raw.ProposeConfChange(call.cc); err != nil {
-		call.done <- errkind.New(errkind.NoLeader, "raft did not take the change of membership: %v", err)
+		call.done.Set(errkind.New(errkind.NoLeader, "raft did not take the change of membership: %v", err))
 		return
 	}
 	c.change = call
@@ -107,7 +107,7 @@ func (c *core) changed(cc *pb.ConfChange) {
 
 func (c *core) endChange(err error) {
 	if c.change != nil {
-		c.change.done <- err
+		c.change.done.Set(err)
 		c.change = nil
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // change makes a change at a member, without settling.
-func (m *labMember) change(id string, change state.ChangeType, peer uint64) <-chan error {
+func (m *labMember) change(id string, change state.ChangeType, peer uint64) *state.Outcome {
 	m.lab.t.Helper()
 	done, err := m.steps.Change([]byte(id), change, labPeer(peer))
 	if err != nil {

@@ -55,7 +55,7 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Config is what a node is made of. Tick, ElectionTicks and Settings have defaults.
+// Config is what a node is made of. Tick, ElectionTicks, Settings and Wait have defaults.
 type Config struct {
 	FS     storage.FS
 	Dir    string
@@ -67,6 +67,7 @@ type Config struct {
 	Tick          time.Duration
 	ElectionTicks int
 	Settings      func() Settings // may be called from any goroutine
+	Wait          state.Wait      // nil: state.Block
 }
 
 func (c *Config) setDefaults() {
@@ -75,6 +76,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.ElectionTicks == 0 {
 		c.ElectionTicks = DefaultElectionTicks
+	}
+	if c.Wait == nil {
+		c.Wait = state.Block
 	}
 	settings := c.Settings
 	c.Settings = func() Settings {

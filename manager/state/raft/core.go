@@ -47,7 +47,7 @@ type core struct {
 	appliedTo  uint64 // term of the entry there
 	leaderless int    // ticks without a leader
 	handover   bool   // a leadership transfer is under way
-	transfers  []chan error
+	transfers  []*state.Outcome
 
 	reads  reads
 	change *changeCall // the change of membership under way

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"holdfast/internal/errkind"
+	"holdfast/manager/state"
 )
 
 func entry(data string) *pb.Entry {
@@ -63,23 +64,23 @@ func (l *lab) deliverAll() {
 	}
 }
 
-func wantErr(t *testing.T, done <-chan error, kind errkind.Kind) {
+func wantErr(t *testing.T, done *state.Outcome, kind errkind.Kind) {
 	t.Helper()
-	if err, ok := outcome(t, done); !ok || !errkind.Is(err, kind) {
+	if err, ok := done.Known(); !ok || !errkind.Is(err, kind) {
 		t.Errorf("got %v (answered: %v), want kind %d", err, ok, kind)
 	}
 }
 
-func wantDone(t *testing.T, done <-chan error) {
+func wantDone(t *testing.T, done *state.Outcome) {
 	t.Helper()
-	if err, ok := outcome(t, done); !ok || err != nil {
+	if err, ok := done.Known(); !ok || err != nil {
 		t.Errorf("got %v (answered: %v), want it done", err, ok)
 	}
 }
 
-func wantNone(t *testing.T, done <-chan error) {
+func wantNone(t *testing.T, done *state.Outcome) {
 	t.Helper()
-	if err, ok := outcome(t, done); ok {
+	if err, ok := done.Known(); ok {
 		t.Errorf("got %v, want no answer yet", err)
 	}
 }

@@ -341,13 +341,3 @@ func describe(m *pb.Message) string {
 		m.GetTerm(), m.GetIndex(), m.GetLogTerm(), m.GetCommit(), len(m.GetEntries()), m.GetReject(), m.GetRejectHint(),
 		m.GetSnapshot().GetMetadata().GetIndex())
 }
-
-func outcome(t testing.TB, done <-chan error) (err error, ok bool) {
-	t.Helper()
-	select {
-	case err := <-done:
-		return err, true
-	default:
-		return nil, false
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"holdfast/internal/errkind"
+	"holdfast/manager/state"
 )
 
 // propose hands the store's transactions to raft, a few entries at a time, so that those that
@@ -38,23 +39,23 @@ func (c *core) countCommitted(entries []*pb.Entry) {
 
 // handOver hands leadership over. done gets nil once this member does not lead, and an error
 // if nobody took over: then it leads on.
-func (c *core) handOver(done chan error) {
+func (c *core) handOver(done *state.Outcome) {
 	c.follow()
 	switch {
 	case !c.leading:
-		done <- nil
+		done.Set(nil)
 	case c.handover || c.transfer():
 		c.transfers = append(c.transfers, done)
 		c.follow()
 	default:
-		done <- errkind.New(errkind.Refused, "no other voter can be reached to lead").
-			WithHint("see which managers cannot be reached with: ctl member ls")
+		done.Set(errkind.New(errkind.Refused, "no other voter can be reached to lead").
+			WithHint("see which managers cannot be reached with: ctl member ls"))
 	}
 }
 
 func (c *core) endTransfers(err error) {
 	for _, done := range c.transfers {
-		done <- err
+		done.Set(err)
 	}
 	c.transfers = nil
 }

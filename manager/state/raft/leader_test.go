@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/raft/v3/tracker"
 
 	"holdfast/internal/errkind"
+	"holdfast/manager/state"
 )
 
 // A lone voter is elected at once, also on a disk that needs longer than a tick.
@@ -73,7 +74,7 @@ func TestLeaderWhoseDiskHangs(t *testing.T) {
 				lead.steps.Tick()
 			}
 			lead.turn()
-			if err, ok := outcome(t, own); ok && err != nil && !errkind.Is(err, errkind.NoLeader) {
+			if err, ok := own.Known(); ok && err != nil && !errkind.Is(err, errkind.NoLeader) {
 				t.Errorf("a read at it: %v", err)
 			}
 			l.settle()
@@ -96,14 +97,14 @@ func TestReachableAfterQuorumCheck(t *testing.T) {
 		if !lead.steps.Status().Reachable(2) {
 			t.Fatal("member 2 cannot be reached")
 		}
-		done := make(chan error, 1)
+		done := state.NewOutcome()
 		inactive := true
 		lead.node.core.raw.WithProgress(func(id uint64, _ etcdraft.ProgressType, pr tracker.Progress) {
 			inactive = inactive && (id == 1 || !pr.RecentActive)
 		})
 		if inactive {
 			lead.node.core.handOver(done)
-			if err, ok := outcome(t, done); ok {
+			if err, ok := done.Known(); ok {
 				t.Fatalf("transfer: %v", err)
 			}
 			l.settle()

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	etcdraft "go.etcd.io/raft/v3"
+
+	"holdfast/manager/state"
 )
 
 // reads are calls that wait until what was committed when they began is applied here.
@@ -18,7 +20,7 @@ type reads struct {
 
 type read struct {
 	ctx   context.Context //nolint:containedctx // a read is one call's
-	done  chan error
+	done  *state.Outcome
 	index uint64
 }
 
@@ -82,7 +84,7 @@ func (r *reads) reached(applied uint64) {
 	keep := r.reach[:0]
 	for _, rd := range r.reach {
 		if rd.index <= applied {
-			rd.done <- nil
+			rd.done.Set(nil)
 		} else {
 			keep = append(keep, rd)
 		}
@@ -110,11 +112,11 @@ func (r *reads) tick(electionTicks int) {
 // fail ends the calls that no leader has answered.
 func (r *reads) fail(err error) {
 	for _, rd := range r.waiting {
-		rd.done <- err
+		rd.done.Set(err)
 	}
 	for _, b := range r.asked {
 		for _, rd := range b.reads {
-			rd.done <- err
+			rd.done.Set(err)
 		}
 	}
 	r.waiting, r.asked = nil, nil

@@ -18,12 +18,12 @@ type simRead struct {
 	member *labMember
 	node   *Node
 	newest uint64
-	done   <-chan error
+	done   *state.Outcome
 }
 
 type simChange struct {
 	node *Node
-	done <-chan error
+	done *state.Outcome
 }
 
 // sim lets anything happen to a lab, as a seed says.
@@ -156,7 +156,7 @@ func (s *sim) membership(m *labMember) {
 	if s.rng.IntN(3) >= s.rates[5] || !m.node.core.leading {
 		return
 	}
-	var done <-chan error
+	var done *state.Outcome
 	var err error
 	s.names++
 	id := fmt.Appendf(nil, "%016d", s.names)
@@ -187,7 +187,7 @@ func (s *sim) membership(m *labMember) {
 // answers holds what calls were told against what was true.
 func (s *sim) answers() {
 	s.reads = slices.DeleteFunc(s.reads, func(r simRead) bool {
-		err, ok := outcome(s.t, r.done)
+		err, ok := r.done.Known()
 		switch {
 		case r.member.node != r.node:
 			return true // its process died
@@ -230,7 +230,7 @@ func (s *sim) heal() *labMember {
 	}
 	last := lead.steps.ReadIndex()
 	s.tick(20)
-	if err, ok := outcome(s.t, last); !ok || err != nil {
+	if err, ok := last.Known(); !ok || err != nil {
 		s.t.Fatalf("the last read: %v, %v", err, ok)
 	}
 	return lead
@@ -269,7 +269,7 @@ func (s *sim) end(lead *labMember) {
 		}
 	}
 	for _, ch := range s.changes {
-		if err, ok := outcome(s.t, ch.done); !ok && slices.ContainsFunc(s.members, func(m *labMember) bool { return m.node == ch.node }) {
+		if err, ok := ch.done.Known(); !ok && slices.ContainsFunc(s.members, func(m *labMember) bool { return m.node == ch.node }) {
 			s.t.Fatalf("a change of membership was never answered: %v", err)
 		}
 	}

@@ -83,15 +83,15 @@ func (s *Steps) Waiting() (appends, applies, saves int) {
 	return s.n.appends.queue.len(), s.n.applies.queue.len(), s.n.snapshots.queue.len()
 }
 
-// ReadIndex is Node.ReadIndex: the outcome comes through the channel, which has room for it.
-func (s *Steps) ReadIndex() <-chan error {
-	r := &read{ctx: context.Background(), done: make(chan error, 1)}
+// ReadIndex is Node.ReadIndex: the outcome is known later.
+func (s *Steps) ReadIndex() *state.Outcome {
+	r := &read{ctx: context.Background(), done: state.NewOutcome()}
 	s.n.core.reads.add(r)
 	return r.done
 }
 
 // Change is Node.Change, with the ID of the change.
-func (s *Steps) Change(id []byte, change state.ChangeType, peer holdfast.Peer) (<-chan error, error) {
+func (s *Steps) Change(id []byte, change state.ChangeType, peer holdfast.Peer) (*state.Outcome, error) {
 	call, err := newChange(id, change, peer)
 	if err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (s *Steps) Change(id []byte, change state.ChangeType, peer holdfast.Peer) (
 }
 
 // Transfer is Node.Transfer.
-func (s *Steps) Transfer() <-chan error {
-	done := make(chan error, 1)
+func (s *Steps) Transfer() *state.Outcome {
+	done := state.NewOutcome()
 	s.n.core.handOver(done)
 	return done
 }

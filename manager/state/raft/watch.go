@@ -13,12 +13,13 @@ func (n *Node) WaitFor(ctx context.Context, ok func() bool) error {
 		if ok() {
 			return nil
 		}
+		n.cfg.Wait(ctx, changed, n.stopped)
 		select {
 		case <-changed:
-		case <-n.stopped:
-			return errStopped()
 		case <-ctx.Done():
 			return ctx.Err()
+		default:
+			return errStopped()
 		}
 	}
 }

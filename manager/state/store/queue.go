@@ -18,7 +18,7 @@ type pending struct {
 	raw     []byte    // encoded holdfast.Transaction
 	actions []actionDigest
 	after   position // the state that it leaves
-	outcome chan error
+	outcome *state.Outcome
 }
 
 // queue is the transactions that wait for their outcome, in order. Those before handed are
@@ -60,7 +60,7 @@ func (q *queue) full() bool {
 func (q *queue) fullLocked() bool { return len(q.waiting) >= q.maxCount || q.bytes >= q.maxBytes }
 
 // waitRoom blocks while the queue is full and this member leads, until ctx ends.
-func (q *queue) waitRoom(ctx context.Context) error {
+func (q *queue) waitRoom(ctx context.Context, wait state.Wait) error {
 	for {
 		q.mu.Lock()
 		if !q.fullLocked() || q.elected <= q.lost {
@@ -72,15 +72,14 @@ func (q *queue) waitRoom(ctx context.Context) error {
 		}
 		room, count, bytes := q.room, len(q.waiting), q.bytes
 		q.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
+		if ctx.Err() != nil {
 			return &errkind.Error{
 				Kind: errkind.Limit, Max: fmt.Sprintf("%d transactions, %d bytes", q.maxCount, q.maxBytes),
 				Msg:  fmt.Sprintf("too many writes wait: %d, with %d bytes; nothing was done", count, bytes),
 				Hint: "try again later", Err: ctx.Err(),
 			}
 		}
+		wait(ctx, room, nil)
 	}
 }
 
@@ -144,7 +143,7 @@ func (q *queue) popLocked(outcome error) {
 	q.waiting = q.waiting[1:]
 	q.handed = max(q.handed-1, 0)
 	q.bytes -= len(p.raw)
-	p.outcome <- outcome
+	p.outcome.Set(outcome)
 	q.signalLocked()
 }
 
@@ -152,7 +151,7 @@ func (q *queue) popLocked(outcome error) {
 func (q *queue) cutLocked(n int, outcome func(*pending) error) {
 	for i, p := range q.waiting[n:] {
 		q.bytes -= len(p.raw)
-		p.outcome <- outcome(p)
+		p.outcome.Set(outcome(p))
 		q.waiting[n+i] = nil
 	}
 	q.waiting = q.waiting[:n]

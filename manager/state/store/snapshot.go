@@ -202,11 +202,11 @@ func (s *MemoryStore) settle(next *root) {
 		e := next.log.entry(p.entry.revision)
 		switch {
 		case p.entry.revision <= next.log.floor:
-			p.outcome <- errUnknown("the log was compacted before it was seen", nil)
+			p.outcome.Set(errUnknown("the log was compacted before it was seen", nil))
 		case e != nil && string(e.txnID) == string(p.entry.txnID):
-			p.outcome <- nil
+			p.outcome.Set(nil)
 		case e != nil || next.term > p.entry.term:
-			p.outcome <- errNotLeading("another leader was elected before it was replicated")
+			p.outcome.Set(errNotLeading("another leader was elected before it was replicated"))
 		default:
 			keep = append(keep, p)
 			continue

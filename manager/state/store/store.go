@@ -16,6 +16,7 @@ type Options struct {
 	Clock     func() time.Time // the leader's clock
 	NewID     func() string    // IDs of objects: 25 base-36 characters
 	NewTxnID  func() []byte    // IDs of transactions: 16 random bytes
+	Wait      state.Wait       // nil: state.Block
 
 	MaxPending      int // transactions that wait for their outcome; 4096
 	MaxPendingBytes int // 64 MiB
@@ -26,6 +27,9 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
+	if o.Wait == nil {
+		o.Wait = state.Block
+	}
 	for _, d := range []struct {
 		field *int
 		value int

@@ -33,7 +33,7 @@ func (s *MemoryStore) Update(ctx context.Context, fn func(*Tx) error) (Result, e
 
 // attempt runs fn once. again tells that what fn saw was lost, so that it runs again.
 func (s *MemoryStore) attempt(ctx context.Context, fn func(*Tx) error) (res Result, again bool, err error) {
-	if err := s.queue.waitRoom(ctx); err != nil {
+	if err := s.queue.waitRoom(ctx, s.opts.Wait); err != nil {
 		return Result{}, false, err
 	}
 	if ctx.Err() != nil {
@@ -155,7 +155,7 @@ func (s *MemoryStore) seal(h *head, req state.Request, now time.Time, changes []
 		at: timestamp(now), request: req, changes: changes,
 	}
 	raw := e.header()
-	p := &pending{entry: e, outcome: make(chan error, 1)}
+	p := &pending{entry: e, outcome: state.NewOutcome()}
 	for _, c := range changes {
 		action := tableOf(c.Kind).NewStoreAction(c)
 		data, err := action.Marshal()
@@ -190,18 +190,12 @@ func (e *logEntry) header() *holdfast.RawTransaction {
 
 // await blocks until the outcome of a transaction is known, or ctx ends.
 func (s *MemoryStore) await(ctx context.Context, p *pending) (Result, error) {
-	var outcome error
-	select {
-	case outcome = <-p.outcome:
-	case <-ctx.Done():
-		select {
-		case outcome = <-p.outcome: // it is known, so it is told
-		default:
-			return Result{}, errUnknown("the time ran out before it was committed", ctx.Err())
-		}
-	}
-	p.outcome <- outcome // for others that wait
-	if outcome != nil {
+	s.opts.Wait(ctx, p.outcome.Done(), nil)
+	outcome, known := p.outcome.Known()
+	switch {
+	case !known:
+		return Result{}, errUnknown("the time ran out before it was committed", ctx.Err())
+	case outcome != nil:
 		return Result{}, outcome
 	}
 	return Result{Revision: p.entry.revision, IDs: p.entry.ids()}, nil
