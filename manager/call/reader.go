@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 
+	"holdfast/internal/mutant"
 	"holdfast/internal/wire"
 	"holdfast/manager/state/raft"
 	"holdfast/manager/state/store"
@@ -10,8 +11,9 @@ import (
 
 // Reader gives the services a view that is as fresh as the caller asked for.
 type Reader struct {
-	Node  *raft.Node
-	Store *store.MemoryStore
+	Node    *raft.Node
+	Store   *store.MemoryStore
+	Planted mutant.Set // a fault planted on purpose, by the simulator; zero: none
 }
 
 // Read returns a view. It blocks until the view is as fresh as the Read header of the call
@@ -25,6 +27,9 @@ func (r Reader) Read(ctx context.Context) (store.ReadTx, error) {
 	case wire.Local:
 		return r.Store.Root(), nil
 	case wire.Min:
+		if r.Planted.Has(mutant.MinRead) {
+			break
+		}
 		err = r.Node.WaitFor(ctx, func() bool { return r.Store.Root().Revision() >= fresh.Revision })
 	case wire.At:
 		return r.Store.At(fresh.Revision)

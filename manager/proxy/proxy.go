@@ -11,6 +11,7 @@ import (
 
 	"holdfast/internal/codec"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/internal/wire"
 )
 
@@ -23,6 +24,7 @@ type Config struct {
 	// NewRequestID makes a request ID for a call that has none, so that the leader can tell
 	// this manager's own retries apart from new requests.
 	NewRequestID func() string
+	Planted      mutant.Set // a fault planted on purpose, by the simulator; zero: none
 }
 
 // Conn is a connection to another manager: a *grpc.ClientConn.
@@ -46,6 +48,22 @@ func New(cfg Config) *Proxy { return &Proxy{cfg: cfg, conns: map[string]Conn{}} 
 // errkind.NoLeader if nothing was sent, and with errkind.UnknownOutcome if the leader's answer
 // did not come.
 func (p *Proxy) Forward(ctx context.Context, method string, request any) (any, error) {
+	reply, err := p.forward(ctx, method, request)
+	if p.cfg.Planted.Has(mutant.ForwardedTwice) && errkind.Is(err, errkind.UnknownOutcome) {
+		return p.forward(withoutRequestID(ctx), method, request)
+	}
+	return reply, err
+}
+
+// withoutRequestID makes a call one that came without a request ID. It is what a planted fault
+// does, and does not run in the product.
+func withoutRequestID(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx) // a copy
+	md.Delete(wire.RequestID)
+	return metadata.NewIncomingContext(ctx, md)
+}
+
+func (p *Proxy) forward(ctx context.Context, method string, request any) (any, error) {
 	if by := wire.Incoming(ctx, wire.Forwarded); by != "" {
 		return nil, errkind.New(errkind.NoLeader, "manager %s took this one for the leader, which it is not", by).
 			WithHint("an election is under way: try again")

@@ -22,7 +22,7 @@ func (o *Outcome) Set(err error) {
 func (o *Outcome) Done() <-chan struct{} { return o.done }
 
 // Known returns the outcome, if it is known.
-func (o *Outcome) Known() (err error, known bool) { //nolint:revive // as with a map: what, and whether
+func (o *Outcome) Known() (err error, known bool) {
 	select {
 	case <-o.done:
 		return o.err, true

@@ -8,6 +8,7 @@ import (
 	etcdraft "go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"holdfast/internal/mutant"
 	"holdfast/manager/state/raft/storage"
 )
 
@@ -21,11 +22,12 @@ type appendWork struct {
 // appender owns the log on disk. Its methods do I/O and start no goroutine: run calls them from
 // one, a simulator from its own.
 type appender struct {
-	log    *storage.Log
-	memory *etcdraft.MemoryStorage // raft's view of the log
-	fsys   storage.FS
-	dir    string
-	keep   func() Settings
+	log     *storage.Log
+	memory  *etcdraft.MemoryStorage // raft's view of the log
+	fsys    storage.FS
+	dir     string
+	keep    func() Settings
+	planted mutant.Set
 
 	queue     *workQueue[appendWork]
 	responses *workQueue[[]*pb.Message]                              // one item for each message that was written
@@ -134,20 +136,28 @@ func atLeast(hs *pb.HardState, index uint64) *pb.HardState {
 	return &pb.HardState{Term: new(hs.GetTerm()), Vote: new(hs.GetVote()), Commit: new(max(hs.GetCommit(), index))}
 }
 
+// name writes the marker of a snapshot: with the hard state hs, if that changes too, and in any
+// case one that says that the snapshot is committed.
+func (a *appender) name(marker *storage.Marker, hs *pb.HardState, entries []*pb.Entry) error {
+	if a.planted.Has(mutant.SnapshotWithoutHardState) {
+		return a.log.Append(storage.Batch{Entries: entries, Snapshot: marker})
+	}
+	if hs != nil {
+		a.hard = hs
+	}
+	a.hard = atLeast(a.hard, marker.Index)
+	return a.log.Append(storage.Batch{HardState: a.hard, Entries: entries, Snapshot: marker})
+}
+
 // receivedSnapshot makes a snapshot from the leader the beginning of the log. Its file is
 // complete and durable. The state is replaced before raft hears of it, since raft takes what
 // it hears for applied.
 func (a *appender) receivedSnapshot(ctx context.Context, m *pb.Message) error {
 	meta := m.GetSnapshot().GetMetadata()
-	if hs := hardState(m); hs != nil {
-		a.hard = hs
-	}
-	a.hard = atLeast(a.hard, meta.GetIndex())
 	marker := storage.Marker{
 		Index: meta.GetIndex(), Term: meta.GetTerm(), ConfState: meta.GetConfState(), Received: true,
 	}
-	err := a.log.Append(storage.Batch{HardState: a.hard, Entries: m.GetEntries(), Snapshot: &marker})
-	if err != nil {
+	if err := a.name(&marker, hardState(m), m.GetEntries()); err != nil {
 		return err
 	}
 	if err := a.memory.ApplySnapshot(m.GetSnapshot()); err != nil {
@@ -178,8 +188,7 @@ func (a *appender) localSnapshot(marker storage.Marker) error {
 	case err != nil:
 		return err
 	}
-	a.hard = atLeast(a.hard, marker.Index)
-	if err := a.log.Append(storage.Batch{HardState: a.hard, Snapshot: &marker}); err != nil {
+	if err := a.name(&marker, nil, nil); err != nil {
 		return err
 	}
 	keepFrom := a.keepFrom(marker.Index)

@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
@@ -27,6 +28,7 @@ type applier struct {
 	machine state.Machine
 	fsys    storage.FS
 	dir     string
+	planted mutant.Set
 
 	queue   *workQueue[applyWork]
 	results *workQueue[applied]
@@ -76,7 +78,7 @@ func (a *applier) do(w applyWork) error {
 	if err != nil {
 		return err
 	}
-	if err := a.machine.Apply(entries); err != nil {
+	if err := a.machine.Apply(entries); err != nil && !a.planted.Has(mutant.ApplyErrorIgnored) {
 		return err
 	}
 	a.results.put(applied{entries: w.message.GetEntries(), responses: w.message.GetResponses()})

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/membership"
 	"holdfast/manager/state/raft/storage"
@@ -36,6 +37,9 @@ func (n *Node) await(ctx context.Context, done *state.Outcome, stopped error) er
 
 // ReadIndex implements state.Proposer. Calls that come together share one round trip.
 func (n *Node) ReadIndex(ctx context.Context) error {
+	if n.cfg.Planted.Has(mutant.LocalRead) {
+		return nil
+	}
 	r := &read{ctx: ctx, done: state.NewOutcome()}
 	n.calls.put(func(c *core) { c.reads.add(r) })
 	return n.await(ctx, r.done, errStopped())

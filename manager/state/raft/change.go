@@ -9,6 +9,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/membership"
 )
@@ -55,6 +56,9 @@ func (c *core) startChange(call *changeCall) {
 	// The rules are looked at here, and not by who asks: between asking and proposing another
 	// change may have come into force.
 	at := c.machine.Applied()
+	if c.planted.Has(mutant.RemovedIDUsed) {
+		at.Removed = nil
+	}
 	needed, err := membership.CheckChange(call.change, call.peer, at.Peers, at.Removed, c.reachable)
 	if err != nil || !needed {
 		call.done.Set(err)

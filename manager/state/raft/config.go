@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"holdfast/api/holdfast"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
@@ -68,6 +69,7 @@ type Config struct {
 	ElectionTicks int
 	Settings      func() Settings // may be called from any goroutine
 	Wait          state.Wait      // nil: state.Block
+	Planted       mutant.Set      // a fault planted on purpose, by the simulator; zero: none
 }
 
 func (c *Config) setDefaults() {

@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
@@ -34,6 +35,7 @@ type core struct {
 	log           *logView
 	machine       state.Machine
 	peerProcess   func(raftID uint64) uint64
+	planted       mutant.Set
 
 	clock int            // ticks so far
 	heard map[uint64]int // the tick at which a peer was heard last; only looked up
@@ -72,6 +74,7 @@ type coreConfig struct {
 	// peerProcess tells a peer's process from those before it, as far as it is known.
 	peerProcess func(raftID uint64) uint64
 	logger      etcdraft.Logger
+	planted     mutant.Set
 }
 
 // effects is what the loop has to do after an event, in this order; the appends and applies
@@ -122,8 +125,8 @@ func newCore(cfg coreConfig) (*core, error) {
 	}
 	c := &core{
 		id: cfg.id, electionTicks: cfg.electionTicks, raw: raw, log: view, machine: cfg.machine,
-		peerProcess: cfg.peerProcess, heard: map[uint64]int{},
-		applied: cfg.applied, appliedTo: cfg.appliedTerm, reads: reads{process: cfg.process},
+		peerProcess: cfg.peerProcess, planted: cfg.planted, heard: map[uint64]int{},
+		applied: cfg.applied, appliedTo: cfg.appliedTerm, reads: reads{process: cfg.process, planted: cfg.planted},
 	}
 	c.term = raw.BasicStatus().GetTerm()
 	return c, nil

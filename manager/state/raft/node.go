@@ -14,6 +14,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
@@ -38,6 +39,7 @@ type Node struct {
 	core      *core           // the loop's own
 	peers     []holdfast.Peer // that the transport knows; the loop's own
 	committed uint64          // when the log was opened
+	torn      int64           // bytes of a torn end that were dropped then
 
 	inbox     inbox
 	calls     *workQueue[func(*core)]
@@ -63,6 +65,10 @@ func (n *Node) Identity() storage.Identity { return n.identity }
 
 // Committed tells the index that was known as committed when the log was opened.
 func (n *Node) Committed() uint64 { return n.committed }
+
+// Torn tells how many bytes of a torn end the log had when it was opened: what a crash left of
+// a write that was not synced.
+func (n *Node) Torn() int64 { return n.torn }
 
 // Run takes part in the group until ctx ends, this member is removed (ErrRemoved), or a fault
 // of the disk or of the store. It closes the log. It may be called once.
@@ -138,6 +144,9 @@ func (n *Node) turn() error {
 		}
 		n.transport.Send(fx.messages)
 		if fx.append != nil {
+			if n.cfg.Planted.Has(mutant.SentBeforeSync) {
+				n.transport.Send(n.core.deliver(takeAnswers(fx.append)))
+			}
 			n.appends.queue.put(appendWork{message: fx.append})
 		}
 		if fx.apply != nil {

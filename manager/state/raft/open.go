@@ -15,12 +15,12 @@ import (
 // Open reads the log, loads the snapshot that it names, and makes a node that is ready to run.
 func Open(cfg Config) (*Node, error) {
 	cfg.setDefaults()
-	log, st, err := storage.Open(cfg.FS, cfg.Dir, storage.Options{})
+	log, st, err := storage.Open(cfg.FS, cfg.Dir, storage.Options{Planted: cfg.Planted})
 	if err != nil {
 		return nil, err
 	}
 	n := &Node{
-		cfg: cfg, identity: st.Identity, log: log, committed: st.HardState.GetCommit(),
+		cfg: cfg, identity: st.Identity, log: log, committed: st.HardState.GetCommit(), torn: st.Dropped,
 		inbox: newInbox(), calls: newWorkQueue[func(*core)](),
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), removed: make(chan struct{}),
 	}
@@ -43,13 +43,14 @@ func (n *Node) load(st *storage.State) error {
 		return err
 	}
 	n.applies = &applier{
-		machine: n.machine, fsys: n.cfg.FS, dir: n.cfg.Dir,
+		machine: n.machine, fsys: n.cfg.FS, dir: n.cfg.Dir, planted: n.cfg.Planted,
 		queue: newWorkQueue[applyWork](), results: newWorkQueue[applied](), after: n.afterApply,
 	}
 	n.appends = &appender{
 		log: n.log, memory: n.memory, fsys: n.cfg.FS, dir: n.cfg.Dir, keep: n.cfg.Settings, hard: st.HardState,
 		queue: newWorkQueue[appendWork](), responses: newWorkQueue[[]*pb.Message](),
 		install: n.install, inPlace: n.snapshotDone, applied: n.applied.Load,
+		planted: n.cfg.Planted,
 	}
 	if !st.Snapshot.IsZero() {
 		if err := n.applies.restore(st.Snapshot); err != nil {
@@ -62,7 +63,7 @@ func (n *Node) load(st *storage.State) error {
 		id: n.identity.RaftID, electionTicks: n.cfg.ElectionTicks, storage: n.memory,
 		applied: st.Snapshot.Index, appliedTerm: st.Snapshot.Term, machine: n.machine,
 		process: binary.BigEndian.Uint64(randomID()), peerProcess: n.transport.Process,
-		logger: raftLogger{n.cfg.Logger},
+		logger: raftLogger{n.cfg.Logger}, planted: n.cfg.Planted,
 	})
 	return err
 }

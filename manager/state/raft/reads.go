@@ -6,11 +6,13 @@ import (
 
 	etcdraft "go.etcd.io/raft/v3"
 
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
 // reads are calls that wait until what was committed when they began is applied here.
 type reads struct {
+	planted mutant.Set
 	process uint64 // differs from that of the process before: answers to it may still come
 	seq     uint64 // of the last read index asked for
 	waiting []*read
@@ -44,6 +46,10 @@ func (c *core) mayAsk() bool {
 // ask begins a read index for all that wait. A call never joins one that was begun before it.
 func (r *reads) ask(raw *etcdraft.RawNode) {
 	r.waiting = alive(r.waiting)
+	if n := len(r.asked); n > 0 && r.planted.Has(mutant.JoinedReadIndex) {
+		r.asked[n-1].reads = append(r.asked[n-1].reads, r.waiting...)
+		r.waiting = nil
+	}
 	if len(r.waiting) == 0 || len(r.asked) >= maxReadsInRaft {
 		return
 	}

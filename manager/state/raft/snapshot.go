@@ -9,6 +9,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
@@ -57,6 +58,9 @@ func (n *Node) saveSnapshot(image state.Image) {
 		n.cfg.Logger.Error("snapshot failed", "index", marker.Index, "err", err)
 		n.snapshotDone(marker)
 		return
+	}
+	if n.cfg.Planted.Has(mutant.SnapshotConfState) {
+		marker.ConfState = confState(n.machine.Applied().Peers)
 	}
 	n.appends.queue.put(appendWork{snapshot: &marker})
 }

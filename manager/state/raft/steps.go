@@ -3,7 +3,10 @@ package raft
 import (
 	"context"
 
+	etcdraft "go.etcd.io/raft/v3"
+
 	"holdfast/api/holdfast"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft/storage"
 )
@@ -86,6 +89,10 @@ func (s *Steps) Waiting() (appends, applies, saves int) {
 // ReadIndex is Node.ReadIndex: the outcome is known later.
 func (s *Steps) ReadIndex() *state.Outcome {
 	r := &read{ctx: context.Background(), done: state.NewOutcome()}
+	if s.n.cfg.Planted.Has(mutant.LocalRead) {
+		r.done.Set(nil)
+		return r.done
+	}
 	s.n.core.reads.add(r)
 	return r.done
 }
@@ -106,6 +113,9 @@ func (s *Steps) Transfer() *state.Outcome {
 	s.n.core.handOver(done)
 	return done
 }
+
+// Log is raft's view of the log, to be looked at only.
+func (s *Steps) Log() etcdraft.Storage { return s.n.memory }
 
 // Status is Node.Status.
 func (s *Steps) Status() Status { return s.n.core.status() }

@@ -10,6 +10,7 @@ import (
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
@@ -50,7 +51,7 @@ func (s *MemoryStore) Apply(entries []state.Committed) error {
 // is applied, and they were not before it. HEAD, if it is of an earlier term, goes with them.
 func (s *MemoryStore) overtake(term uint64) {
 	s.mu.Lock()
-	if s.head != nil && s.head.term < term {
+	if s.head != nil && s.head.term < term && !s.opts.Planted.Has(mutant.HeadKept) {
 		s.head = nil
 	}
 	s.mu.Unlock()
@@ -58,6 +59,9 @@ func (s *MemoryStore) overtake(term uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) > 0 && q.waiting[0].entry.term < term {
+		if q.planted.Has(mutant.KeptByRevision) || q.handed == 0 && q.planted.Has(mutant.StaleQueue) {
+			return
+		}
 		q.popLocked(errNotLeading("another leader was elected before it was replicated"))
 	}
 }
@@ -77,6 +81,9 @@ func (s *MemoryStore) lead(term uint64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.head != nil && s.opts.Planted.Has(mutant.HeadKept) {
+		s.head.term = term
+	}
 	if s.head == nil || s.head.term < term {
 		s.resetHead(term, errNotLeading("another term began"))
 	}
@@ -85,7 +92,10 @@ func (s *MemoryStore) lead(term uint64) {
 // resetHead sets HEAD to ROOT and fails what waits. The write lock is held.
 func (s *MemoryStore) resetHead(term uint64, why error) {
 	s.queue.mu.Lock()
-	s.queue.cutLocked(0, func(*pending) error { return why })
+	s.queue.begun++
+	if !s.opts.Planted.Has(mutant.StaleQueue) {
+		s.queue.cutLocked(0, func(*pending) error { return why })
+	}
 	s.queue.mu.Unlock()
 	s.head = &head{position: s.root.Load().writable(), term: term}
 }
@@ -102,7 +112,7 @@ func (s *MemoryStore) applyEntry(next *root, e state.Committed) error {
 		if err := t.Unmarshal(data); err != nil {
 			return fmt.Errorf("decode transaction: %w", err)
 		}
-		if !fits(next, t, e.Term) {
+		if !a.fits(t, e.Term) {
 			a.refused = append(a.refused, t)
 			continue
 		}
@@ -120,6 +130,9 @@ func (s *MemoryStore) applyEntry(next *root, e state.Committed) error {
 	for _, t := range a.refused {
 		s.refuse(t, e.Term)
 	}
+	if a.kept < len(a.done) {
+		s.passed(e.Term)
+	}
 	return nil
 }
 
@@ -136,7 +149,7 @@ type applying struct {
 // apply makes next the state after a transaction that fits: the snapshot that Update kept, if
 // it was made here, and else by doing its actions.
 func (a *applying) apply(t *holdfast.RawTransaction, size int) error {
-	if p := a.store.queue.waitingAt(a.kept, t.ID); p != nil && p.entry.term == t.Term {
+	if p := a.waiting(t); p != nil {
 		a.commit()
 		a.kept++
 		return a.applyKept(p)
@@ -146,6 +159,18 @@ func (a *applying) apply(t *holdfast.RawTransaction, size int) error {
 		a.txn = a.next.db.Txn(true)
 	}
 	return a.applyActions(t, size)
+}
+
+// waiting returns the next transaction that waits here if it is this one, else nil.
+func (a *applying) waiting(t *holdfast.RawTransaction) *pending {
+	q := &a.store.queue
+	if q.planted.Has(mutant.KeptByRevision) {
+		return q.waitingOf(a.kept, t.Revision)
+	}
+	if p := q.waitingAt(a.kept, t.ID); p != nil && p.entry.term == t.Term {
+		return p
+	}
+	return nil
 }
 
 func (a *applying) commit() {
@@ -158,8 +183,11 @@ func (a *applying) commit() {
 // fits tells whether a transaction was made on the state that is there, by the leader of the
 // term that its entry is of. The revision alone does not tell: a leader that lost and regained
 // leadership may have one over that was made on a state that was never committed.
-func fits(r *root, t *holdfast.RawTransaction, term uint64) bool {
-	return t.Revision == r.revision+1 && bytes.Equal(t.Parent, r.txnID) && t.Term == term
+func (a *applying) fits(t *holdfast.RawTransaction, term uint64) bool {
+	planted := a.store.opts.Planted
+	return t.Revision == a.next.revision+1 &&
+		(bytes.Equal(t.Parent, a.next.txnID) || planted.Has(mutant.FenceWithoutParent)) &&
+		(t.Term == term || planted.Has(mutant.FenceWithoutTerm))
 }
 
 func (a *applying) applyKept(p *pending) error {
@@ -170,7 +198,11 @@ func (a *applying) applyKept(p *pending) error {
 	}
 	p.entry.hash = hash
 	a.next.position = p.after
+	floor := a.next.log.floor
 	a.add(p.entry)
+	if a.store.opts.Planted.Has(mutant.FloorUndone) {
+		a.next.log.floor = floor
+	}
 	return nil
 }
 
@@ -254,6 +286,19 @@ func (s *MemoryStore) refuse(t *holdfast.RawTransaction, term uint64) {
 	s.queue.refusedOwn++
 	s.queue.mu.Unlock()
 	s.resetHead(term, errUnknown("the leader refused a transaction of its own", nil))
+}
+
+// passed sets HEAD to ROOT after a transaction of the leader's own was applied that does not
+// wait: HEAD was set back after a fault, and what raft had then was applied all the same.
+func (s *MemoryStore) passed(term uint64) {
+	if !s.queue.leads(term) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.head != nil && s.head.term == term {
+		s.resetHead(term, errUnknown("the leader applied a transaction that it had given up", nil))
+	}
 }
 
 // changePeers applies a change of membership.

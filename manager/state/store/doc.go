@@ -13,10 +13,10 @@
 //
 // # Who may call what
 //
-// View, At, Update, Batch, ViewAndWatch and the finders may be called from anywhere. Apply,
-// Restore and Applied belong to raft's apply goroutine; Elected, Lost, Next and Refused to its
-// loop. Nothing here reads a clock or a source of randomness: both are passed in, and only
-// Update uses them.
+// View, At, Changes, Update, Batch, ViewAndWatch and the finders may be called from anywhere.
+// Apply, Restore and Applied belong to raft's apply goroutine; Elected, Lost, Next and Refused
+// to its loop. Nothing here reads a clock or a source of randomness: both are passed in, and
+// only Update uses them.
 //
 // # Locks
 //

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
@@ -25,6 +26,7 @@ type pending struct {
 // with raft.
 type queue struct {
 	maxCount, maxBytes, maxEntry int
+	planted                      mutant.Set
 
 	mu         sync.Mutex
 	waiting    []*pending
@@ -35,17 +37,27 @@ type queue struct {
 	opened     uint64 // newest term in which HEAD was set to ROOT
 	lost       uint64 // newest term that it does not lead in any more
 	refusedOwn uint64
+	begun      int           // how often HEAD was set to ROOT
 	room       chan struct{} // closed when something leaves a full queue
 }
 
 func (q *queue) init(o Options) {
 	q.maxCount, q.maxBytes, q.maxEntry = o.MaxPending, o.MaxPendingBytes, o.MaxEntryBytes
+	q.planted = o.Planted
 }
 
 func (q *queue) leads(term uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.leadsLocked(term)
+}
+
+// stands tells whether this member still leads, and HEAD was not set to ROOT since: what was
+// seen of it then holds.
+func (q *queue) stands(term uint64, begun int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.leadsLocked(term) && q.begun == begun
 }
 
 func (q *queue) leadsLocked(term uint64) bool { return term == q.elected && term > q.lost }
@@ -96,14 +108,15 @@ func (q *queue) push(p *pending) bool {
 	return true
 }
 
-// newest returns the transaction that came last, or nil if none waits.
-func (q *queue) newest() *pending {
+// newest returns the transaction that came last, or nil if none waits, and how often HEAD was
+// set to ROOT.
+func (q *queue) newest() (last *pending, begun int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return nil
+		return nil, q.begun
 	}
-	return q.waiting[len(q.waiting)-1]
+	return q.waiting[len(q.waiting)-1], q.begun
 }
 
 // byRequest returns the transaction that waits for a request's outcome, or nil.
@@ -143,7 +156,7 @@ func (q *queue) popLocked(outcome error) {
 	q.waiting = q.waiting[1:]
 	q.handed = max(q.handed-1, 0)
 	q.bytes -= len(p.raw)
-	p.outcome.Set(outcome)
+	q.tell(p, outcome)
 	q.signalLocked()
 }
 
@@ -151,12 +164,22 @@ func (q *queue) popLocked(outcome error) {
 func (q *queue) cutLocked(n int, outcome func(*pending) error) {
 	for i, p := range q.waiting[n:] {
 		q.bytes -= len(p.raw)
-		p.outcome.Set(outcome(p))
+		q.tell(p, outcome(p))
 		q.waiting[n+i] = nil
 	}
 	q.waiting = q.waiting[:n]
 	q.handed = min(q.handed, n)
 	q.signalLocked()
+}
+
+// tell tells the outcome of a transaction.
+func (q *queue) tell(p *pending, outcome error) {
+	if q.planted.Has(mutant.AckOnAppend) {
+		if _, known := p.outcome.Known(); known {
+			return
+		}
+	}
+	p.outcome.Set(outcome)
 }
 
 func (q *queue) signalLocked() {
@@ -168,6 +191,9 @@ func (q *queue) signalLocked() {
 
 // Elected tells that this member leads since term.
 func (s *MemoryStore) Elected(term uint64) {
+	if s.opts.Planted.Has(mutant.EarlyLeader) {
+		s.openEarly(term)
+	}
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.queue.elected = max(s.queue.elected, term)
@@ -180,7 +206,8 @@ func (s *MemoryStore) Lost(term uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lost = max(q.lost, term)
-	if q.handed < len(q.waiting) && q.waiting[q.handed].entry.term <= term {
+	cut := q.handed < len(q.waiting) && q.waiting[q.handed].entry.term <= term
+	if cut && !q.planted.Has(mutant.StaleQueue) {
 		q.cutLocked(q.handed, func(*pending) error { return errNotLeading("leadership was lost before it was proposed") })
 	}
 	q.signalLocked() // who waits for room would wait for what is with raft
@@ -196,11 +223,15 @@ func (s *MemoryStore) Next(term uint64) []byte {
 	size := 0
 	for _, p := range q.waiting[q.handed:] {
 		add := framed(len(p.raw))
-		if p.entry.term != term || size > 0 && size+add > q.maxEntry {
+		other := p.entry.term != term && !q.planted.Has(mutant.StaleQueue)
+		if other || size > 0 && size+add > q.maxEntry {
 			break
 		}
 		size += add
 		entry.Transactions = append(entry.Transactions, p.raw)
+		if q.planted.Has(mutant.AckOnAppend) {
+			q.tell(p, nil)
+		}
 	}
 	if len(entry.Transactions) == 0 {
 		return nil
@@ -234,7 +265,7 @@ func (s *MemoryStore) Refused(term uint64) {
 		return
 	}
 	after := s.root.Load().position
-	if n > 0 {
+	if n > 0 && !q.planted.Has(mutant.HeadToRoot) {
 		after = q.waiting[n-1].after
 	}
 	s.head = &head{position: after.writable(), term: term}

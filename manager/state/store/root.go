@@ -84,16 +84,17 @@ func (s *MemoryStore) Position() (incarnation, revision uint64) {
 
 // Status is what there is to see of a store from outside.
 type Status struct {
-	Incarnation  uint64
-	Revision     uint64
-	Floor        uint64 // oldest revision that can be read
-	Hash         []byte // state hash at Revision
-	LogEntries   int
-	LogBytes     int
-	Requests     int
-	Pending      int
-	PendingBytes int
-	RefusedOwn   uint64 // transactions of the leader's own term that did not fit: a fault
+	Incarnation   uint64
+	Revision      uint64
+	Floor         uint64 // oldest revision that can be read
+	Hash          []byte // state hash at Revision
+	LogEntries    int
+	LogBytes      int
+	Requests      int
+	RequestsFloor uint64 // revision of the last request that was forgotten
+	Pending       int
+	PendingBytes  int
+	RefusedOwn    uint64 // transactions of the leader's own term that did not fit: a fault
 }
 
 // Status tells the store's position and how full its bounded parts are.
@@ -102,6 +103,7 @@ func (s *MemoryStore) Status() Status {
 	st := Status{
 		Incarnation: r.incarnation, Revision: r.revision, Floor: r.log.floor, Hash: r.hash,
 		LogEntries: len(r.log.entries), LogBytes: r.log.bytes, Requests: len(r.requests.records),
+		RequestsFloor: r.requests.floor,
 	}
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
@@ -30,11 +31,12 @@ func sectionAt(name string) int {
 type image struct {
 	root      *root
 	clusterID string
+	planted   mutant.Set
 }
 
 // Image returns the present state, for a snapshot.
 func (s *MemoryStore) Image() state.Image {
-	return &image{root: s.root.Load(), clusterID: s.opts.ClusterID}
+	return &image{root: s.root.Load(), clusterID: s.opts.ClusterID, planted: s.opts.Planted}
 }
 
 // Applied tells which index the image is of, and the membership there.
@@ -82,6 +84,9 @@ func (m *image) header() *holdfast.SnapshotHeader {
 		TransactionID: r.txnID, Hash: r.hash, Removed: r.removed, At: timestamp(r.at),
 		ClusterID: m.clusterID, RequestsFloor: r.requests.floor,
 	}
+	if m.planted.Has(mutant.RequestFloorMissing) {
+		h.RequestsFloor = 0
+	}
 	for i := range r.peers {
 		h.Peers = append(h.Peers, &r.peers[i])
 	}
@@ -91,6 +96,9 @@ func (m *image) header() *holdfast.SnapshotHeader {
 // saveObjects writes the objects as they were at the floor: those of the root, with the
 // changes of the log taken back.
 func (m *image) saveObjects(emit func(marshaler) error) error {
+	if m.planted.Has(mutant.ObjectMissing) {
+		emit = butLast(emit)
+	}
 	tx := m.root.read()
 	before := map[objectKey]state.Object{} // at the floor, of each object that the log changed
 	var changed []state.Change             // the first change of each
@@ -167,6 +175,9 @@ func (m *image) saveLog(emit func(marshaler) error) error {
 }
 
 func (m *image) saveRequests(emit func(marshaler) error) error {
+	if m.planted.Has(mutant.RequestsMissing) {
+		return nil
+	}
 	for _, r := range m.root.requests.records {
 		if err := emit(r); err != nil {
 			return err
@@ -201,12 +212,14 @@ func (s *MemoryStore) settle(next *root) {
 	for _, p := range s.queue.waiting {
 		e := next.log.entry(p.entry.revision)
 		switch {
+		case next.term > p.entry.term && s.opts.Planted.Has(mutant.OvertakenAfterJump):
+			s.queue.tell(p, errNotLeading("another leader was elected before it was replicated"))
 		case p.entry.revision <= next.log.floor:
-			p.outcome.Set(errUnknown("the log was compacted before it was seen", nil))
+			s.queue.tell(p, errUnknown("the log was compacted before it was seen", nil))
 		case e != nil && string(e.txnID) == string(p.entry.txnID):
-			p.outcome.Set(nil)
+			s.queue.tell(p, nil)
 		case e != nil || next.term > p.entry.term:
-			p.outcome.Set(errNotLeading("another leader was elected before it was replicated"))
+			s.queue.tell(p, errNotLeading("another leader was elected before it was replicated"))
 		default:
 			keep = append(keep, p)
 			continue
@@ -376,5 +389,8 @@ func (l *loader) check() error {
 		return fmt.Errorf("its log ends in another state than its header says, at revision %d", n.revision)
 	}
 	n.hash, n.txnID, n.at = h.Hash, h.TransactionID, fromTimestamp(h.At)
+	if l.store.opts.Planted.Has(mutant.FloorMissing) {
+		n.log = changeLog{floor: n.revision}
+	}
 	return nil
 }

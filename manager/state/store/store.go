@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
 
@@ -17,6 +18,7 @@ type Options struct {
 	NewID     func() string    // IDs of objects: 25 base-36 characters
 	NewTxnID  func() []byte    // IDs of transactions: 16 random bytes
 	Wait      state.Wait       // nil: state.Block
+	Planted   mutant.Set       // a fault planted on purpose, by the simulator; zero: none
 
 	MaxPending      int // transactions that wait for their outcome; 4096
 	MaxPendingBytes int // 64 MiB

@@ -9,6 +9,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/internal/mutant"
 	"holdfast/internal/wire"
 	"holdfast/manager/state"
 )
@@ -65,6 +66,7 @@ type run struct {
 	digest   []byte
 	term     uint64
 	revision uint64   // that fn saw
+	begun    int      // how often HEAD had been set to ROOT
 	saw      *pending // the transaction that made it, or of replay, if it waited then
 	err      error    // of fn
 }
@@ -80,7 +82,8 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 		return run{full: true}, nil
 	}
 	req.Digest = bytes.Clone(req.Digest) // the caller may use its bytes again
-	r := run{term: h.term, revision: h.revision, digest: req.Digest, saw: s.queue.newest()}
+	r := run{term: h.term, revision: h.revision, digest: req.Digest}
+	r.saw, r.begun = s.queue.newest()
 	txn := h.db.Txn(true)
 	defer txn.Abort() // does nothing after Commit
 	if req.ID != "" {
@@ -88,8 +91,12 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 			r.saw, r.replay = p, record
 			return r, nil
 		}
-		if err := s.checkRequest(req, h.revision); err != nil {
+		newer, err := s.checkRequest(req, h.revision)
+		if err != nil {
 			return run{}, err
+		}
+		if r.err = newer; newer != nil {
+			return r, nil // true only if this member leads, which confirm finds out
 		}
 	}
 	now := s.opts.Clock().Round(0) // as it is stamped: the monotonic clock would hide a step back
@@ -124,28 +131,29 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 // known returns the outcome of a request that waits or is committed, and the transaction if it
 // waits. One that leaves the queue between the two looks is in the root's table before.
 func (s *MemoryStore) known(req state.Request) (*pending, *holdfast.RequestRecord) {
-	if p := s.queue.byRequest(req); p != nil {
+	if p := s.queue.byRequest(req); p != nil && !s.opts.Planted.Has(mutant.RequestForgotten) {
 		return p, p.entry.record()
 	}
 	return nil, s.requests.find(req.Caller, req.ID)
 }
 
 // checkRequest refuses a request ID that may have been forgotten, since it can have been done,
-// and one that claims a revision which nobody can have seen: it would never be forgotten.
-func (s *MemoryStore) checkRequest(req state.Request, head uint64) error {
+// and, with newer, one that claims a revision which nobody can have seen: it would never be
+// forgotten. A member that leads no more and does not know may take a true one for such.
+func (s *MemoryStore) checkRequest(req state.Request, head uint64) (newer, err error) {
 	seen, err := wire.ParseRequestID(req.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if seen > head {
 		return errkind.Field(wire.RequestID, "was made at revision %d, the newest is %d", seen, head).
-			WithHint("begin it with a revision that the cluster has told")
+			WithHint("begin it with a revision that the cluster has told"), nil
 	}
 	if floor := s.root.Load().requests.floor; seen < floor {
-		return errUnknown(fmt.Sprintf(
+		return nil, errUnknown(fmt.Sprintf(
 			"the request ID was made at revision %d; requests before revision %d are forgotten", seen, floor), nil)
 	}
-	return nil
+	return nil, nil
 }
 
 // seal makes the transaction of the changes.
@@ -208,20 +216,21 @@ func (s *MemoryStore) replay(ctx context.Context, r run) (Result, error) {
 		return Result{}, errkind.Field(wire.RequestID, "was used for another request").
 			WithHint("make a new request ID for each request")
 	}
-	// The record is the table's own: the caller gets a copy of what is in it.
-	res := Result{Revision: known.Revision, IDs: slices.Clone(known.IDs), Replayed: true}
 	if r.saw != nil {
 		if _, err := s.await(ctx, r.saw); err != nil {
 			return Result{}, err
 		}
-		return res, nil
 	}
-	return res, nil
+	// The record is the table's own: the caller gets a copy of what is in it.
+	return Result{Revision: known.Revision, IDs: slices.Clone(known.IDs), Replayed: true}, nil
 }
 
 // confirm returns what fn said without changing anything, once it is certain that it was true:
 // what it saw is committed, and this member still led when it ran.
 func (s *MemoryStore) confirm(ctx context.Context, r run) (res Result, again bool, err error) {
+	if s.opts.Planted.Has(mutant.ErrorAtOnce) {
+		return Result{Revision: r.revision}, false, r.err
+	}
 	if r.saw != nil {
 		if _, err := s.await(ctx, r.saw); err != nil {
 			if ctx.Err() != nil {
@@ -230,16 +239,25 @@ func (s *MemoryStore) confirm(ctx context.Context, r run) (res Result, again boo
 			return Result{}, true, nil
 		}
 	}
-	if err := s.opts.Proposer.ReadIndex(ctx); err != nil {
+	if err := s.readIndex(ctx); err != nil {
 		if ctx.Err() != nil {
 			return Result{}, false, nothingDone(ctx)
 		}
 		return Result{}, false, err
 	}
-	if !s.queue.leads(r.term) {
+	if !s.queue.stands(r.term, r.begun) {
 		return Result{}, true, nil
 	}
 	return Result{Revision: r.revision}, false, r.err
+}
+
+// readIndex makes sure that this member leads, or that what it has applied is as new as if it
+// did.
+func (s *MemoryStore) readIndex(ctx context.Context) error {
+	if s.opts.Planted.Has(mutant.ErrorWithoutReadIndex) {
+		return nil
+	}
+	return s.opts.Proposer.ReadIndex(ctx)
 }
 
 func nothingDone(ctx context.Context) error {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+
+	"holdfast/internal/mutant"
 )
 
 // segment is what is remembered of a segment file.
@@ -39,7 +41,7 @@ func Exists(fsys FS, dir string) (bool, error) {
 // A torn end is no error: State.Dropped tells. The errors are Open's and
 // OpenSnapshot's. The log must not be open for appending meanwhile.
 func Verify(fsys FS, dir string) (*State, error) {
-	ld, err := load(fsys, dir)
+	ld, err := load(fsys, dir, mutant.Set{})
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +76,7 @@ func listSegments(fsys FS, dir string) (numbers []uint64, temps []string, err er
 }
 
 // load reads and checks the whole log. It changes nothing.
-func load(fsys FS, dir string) (*loaded, error) {
+func load(fsys FS, dir string, planted mutant.Set) (*loaded, error) {
 	numbers, temps, err := listSegments(fsys, dir)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func load(fsys FS, dir string) (*loaded, error) {
 		return nil, fmt.Errorf("%s: %w", logDir(dir), ErrNoLog)
 	}
 	ld := &loaded{temps: temps}
-	r := &replay{}
+	r := &replay{pos: position{planted: planted}}
 	var buf []byte
 	for i, n := range numbers {
 		path := filepath.Join(logDir(dir), segmentName(n))

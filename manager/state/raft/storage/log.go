@@ -6,14 +6,19 @@ import (
 	"io"
 	"path/filepath"
 	"sync/atomic"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"holdfast/internal/mutant"
 )
 
 // Log is a log open for appending. Append, Compact and Close are for one
 // goroutine; Metrics is for any.
 type Log struct {
-	fs    FS
-	dir   string
-	limit int64 // size at which a new segment is begun
+	fs      FS
+	dir     string
+	limit   int64 // size at which a new segment is begun
+	planted mutant.Set
 
 	file     File
 	header   segmentHeader // of the newest segment
@@ -61,6 +66,9 @@ func (l *Log) Append(b Batch) error {
 	}
 	if b.HardState == nil && len(b.Entries) == 0 && b.Snapshot == nil {
 		return nil
+	}
+	if b.HardState != nil && l.planted.Has(mutant.VoteNotPersisted) {
+		b.HardState = &raftpb.HardState{Term: b.HardState.Term, Commit: b.HardState.Commit}
 	}
 	next, err := l.pos.after(&b)
 	if err != nil {
@@ -127,6 +135,9 @@ func (l *Log) write(b []byte) error {
 
 func (l *Log) sync() error {
 	l.metrics.syncs.Add(1)
+	if l.planted.Has(mutant.SyncSkipped) {
+		return nil
+	}
 	return l.file.Sync()
 }
 

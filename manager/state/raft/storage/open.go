@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+
+	"holdfast/internal/mutant"
 )
 
 // Create makes a log in dir, which has none (ErrLogExists), with its first
@@ -132,7 +134,10 @@ func Open(fsys FS, dir string, opts Options) (*Log, *State, error) {
 	if opts.SegmentSize < 0 || opts.SegmentSize > MaxSegmentSize {
 		return nil, nil, fmt.Errorf("raft log: segment size %d is not within 1 and %d", opts.SegmentSize, MaxSegmentSize)
 	}
-	ld, err := load(fsys, dir)
+	ld, err := load(fsys, dir, opts.Planted)
+	if err == nil && ld.torn > 0 && opts.Planted.Has(mutant.TornDropsSynced) {
+		ld, err = ld.cutMore(fsys, dir, opts.Planted)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +148,7 @@ func Open(fsys FS, dir string, opts Options) (*Log, *State, error) {
 		return nil, nil, fmt.Errorf("raft log: %w", err)
 	}
 	l := &Log{
-		fs: fsys, dir: dir, limit: opts.SegmentSize,
+		fs: fsys, dir: dir, limit: opts.SegmentSize, planted: opts.Planted,
 		header: *ld.header, pos: ld.pos, segments: ld.segments,
 		size: ld.tail.end, synced: ld.tail.synced, chain: ld.tail.chain,
 		enc: encoder{seq: nextRun(ld.tail.next)},

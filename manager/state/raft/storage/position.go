@@ -3,6 +3,8 @@ package storage
 import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"holdfast/internal/mutant"
 )
 
 // position is where a log stands: what the next batch must fit. The writer
@@ -11,6 +13,7 @@ import (
 type position struct {
 	term, vote, commit uint64
 	marker             Marker
+	planted            mutant.Set
 	last, lastTerm     uint64 // of the last entry, or of the snapshot
 }
 
@@ -66,7 +69,7 @@ func (p *position) setMarker(m Marker) error {
 		return refuse("local snapshot marker %d has term %d, the entry there term %d", m.Index, m.Term, p.lastTerm)
 	}
 	p.marker = m
-	if m.Received || p.last == 0 {
+	if m.Received && !p.keepsSuffix(m) || p.last == 0 {
 		p.last, p.lastTerm = m.Index, m.Term
 	}
 	return nil
@@ -113,6 +116,9 @@ func (p *position) after(b *Batch) (position, error) {
 	}
 	if b.NoSync && (len(b.Entries) > 0 || b.Snapshot != nil || q.term != p.term || q.vote != p.vote) {
 		return q, refuse("a batch that is not synced may only raise the commit index")
+	}
+	if p.planted.Has(mutant.SnapshotWithoutHardState) {
+		return q, nil
 	}
 	return q, q.consistent()
 }

@@ -135,6 +135,10 @@ func (r *replay) marker(rec *record) error {
 	if e := r.at(m.Index); e != nil && e.GetTerm() != m.Term && !m.Received {
 		return fmt.Errorf("local snapshot marker %d has term %d, the entry there term %d", m.Index, m.Term, e.GetTerm())
 	}
+	if r.pos.keepsSuffix(m) {
+		r.keepSuffix(m)
+		return nil
+	}
 	if m.Received || fresh {
 		r.restart(m.Index, m.Term, true)
 	}

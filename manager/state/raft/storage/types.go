@@ -2,6 +2,8 @@ package storage
 
 import (
 	"go.etcd.io/raft/v3/raftpb"
+
+	"holdfast/internal/mutant"
 )
 
 // Identity says whose log it is. It stands in each segment's header. That it
@@ -91,6 +93,9 @@ type Options struct {
 	// SegmentSize is the size at which a new segment file is begun; 0 means
 	// DefaultSegmentSize. At most MaxSegmentSize.
 	SegmentSize int64
+
+	// Planted is a fault planted on purpose, by the simulator; zero: none.
+	Planted mutant.Set
 }
 
 // Limits. A log or snapshot that exceeds one is refused before memory is
