@@ -42,13 +42,13 @@ func (t *Table[T]) save(tx ReadTx, emit func(api.StoreAction) error) error {
 	return nil
 }
 
-func (t *Table[T]) restore(tx *memdb.Txn, action *api.StoreAction) (bool, error) {
+func (t *Table[T]) restore(tx *memdb.Txn, action *api.StoreAction, isNew bool) (bool, error) {
 	o, ok := t.unwrap(action)
 	if !ok {
 		return false, nil
 	}
 	var zero T
-	if t.Get(rawTx{tx}, o.GetID()) != zero {
+	if !isNew && t.Get(rawTx{tx}, o.GetID()) != zero {
 		return true, fmt.Errorf("%s %s comes twice", t.noun, o.GetID())
 	}
 	// What was created and not changed since has one time, as it had when it was made.

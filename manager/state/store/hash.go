@@ -24,8 +24,8 @@ func digestAction(data []byte) actionDigest {
 // new state, and the length and digest of the action as it was proposed. It tells apart
 // members that applied different changes, and members that stored one differently.
 func chain(tx ReadTx, before []byte, revision uint64, changes []state.Change, digests []actionDigest) ([]byte, error) {
-	h := sha256.New()
-	var b []byte
+	const usual = 256 // bytes for one change
+	b := make([]byte, 0, len(before)+8+usual*len(changes))
 	b = append(b, before...)
 	b = binary.BigEndian.AppendUint64(b, revision)
 	for i, c := range changes {
@@ -48,6 +48,6 @@ func chain(tx ReadTx, before []byte, revision uint64, changes []state.Change, di
 		b = binary.BigEndian.AppendUint64(b, uint64(digests[i].size)) //nolint:gosec // a length
 		b = append(b, digests[i].sum[:]...)
 	}
-	h.Write(b)
-	return h.Sum(nil), nil
+	sum := sha256.Sum256(b)
+	return sum[:], nil
 }

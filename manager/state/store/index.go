@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -24,9 +25,10 @@ const (
 	indexPort         = "port"
 )
 
-// index finds the objects of a table by values of theirs. It is memdb's MultiIndexer and
-// PrefixIndexer; a value is closed by a zero byte, and has none in it, so that no value is the
-// prefix of another.
+// indexValues is memdb's name of what keeps the indexes that are not by ID.
+const indexValues = "values"
+
+// index finds the objects of a table by values of theirs.
 type index[T any] struct {
 	name   string
 	values func(T) []string
@@ -36,23 +38,43 @@ type index[T any] struct {
 // so a look at each object costs less than an entry for each.
 func (x *index[T]) kept() bool { return x.name != indexRuntime }
 
+// matches tells whether an object has the value, or a value that begins with it.
+func (x *index[T]) matches(object T, value string, prefix bool) bool {
+	for _, v := range x.values(object) {
+		if v == value || prefix && strings.HasPrefix(v, value) {
+			return true
+		}
+	}
+	return false
+}
+
+// valueIndex is memdb's MultiIndexer and PrefixIndexer for all kept indexes of a table but the
+// one of IDs. They are one index of memdb, since each that a table has costs every transaction
+// on the table, also one that puts nothing into it. A key is the place of the index in the
+// list, then the value, closed by a zero byte; a value has none in it, so that no value is the
+// prefix of another.
+type valueIndex[T interface{ GetID() string }] []*index[T]
+
 // FromObject gives memdb the keys of an object.
-func (x *index[T]) FromObject(raw any) (bool, [][]byte, error) {
+func (l valueIndex[T]) FromObject(raw any) (bool, [][]byte, error) {
 	object, ok := raw.(T)
 	if !ok {
-		return false, nil, fmt.Errorf("index %s: object of type %T", x.name, raw)
+		return false, nil, fmt.Errorf("index %s: object of type %T", indexValues, raw)
 	}
-	values := x.values(object)
-	keys := make([][]byte, len(values))
-	for i, v := range values {
-		keys[i] = append(appendKey(make([]byte, 0, len(v)+1), v), 0)
+	id := object.GetID()
+	var keys [][]byte
+	for at, x := range l {
+		for _, v := range x.values(object) {
+			key := make([]byte, 0, 1+len(v)+1+len(id)+1) // memdb appends the ID's key
+			keys = append(keys, append(appendKey(append(key, byte(at)), v), 0))
+		}
 	}
 	return len(keys) > 0, keys, nil
 }
 
-// FromArgs gives memdb the key of a value that is looked for.
-func (x *index[T]) FromArgs(args ...any) ([]byte, error) {
-	key, err := x.PrefixFromArgs(args...)
+// FromArgs gives memdb the key of a value that is looked for, by the name of its index.
+func (l valueIndex[T]) FromArgs(args ...any) ([]byte, error) {
+	key, err := l.PrefixFromArgs(args...)
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +82,20 @@ func (x *index[T]) FromArgs(args ...any) ([]byte, error) {
 }
 
 // PrefixFromArgs gives memdb the beginning of the keys that are looked for.
-func (x *index[T]) PrefixFromArgs(args ...any) ([]byte, error) {
-	if len(args) != 1 {
-		return nil, fmt.Errorf("index %s: takes one value, got %d", x.name, len(args))
+func (l valueIndex[T]) PrefixFromArgs(args ...any) ([]byte, error) {
+	if len(args) != 2 {
+		return nil, fmt.Errorf("index %s: takes a name and a value, got %d", indexValues, len(args))
 	}
-	value, ok := args[0].(string)
+	name, ok := args[0].(string)
+	at := slices.IndexFunc(l, func(x *index[T]) bool { return x.name == name })
+	if !ok || at < 0 {
+		return nil, fmt.Errorf("index %s: there is no %v", indexValues, args[0])
+	}
+	value, ok := args[1].(string)
 	if !ok {
-		return nil, fmt.Errorf("index %s: takes a string, got %T", x.name, args[0])
+		return nil, fmt.Errorf("index %s: takes a string, got %T", name, args[1])
 	}
-	return appendKey(make([]byte, 0, len(value)+1), value), nil
+	return appendKey(append(make([]byte, 0, 1+len(value)+1), byte(at)), value), nil
 }
 
 // appendKey appends a value to a key, without zero bytes and in the order of values: the bytes
@@ -84,25 +111,37 @@ func appendKey(key []byte, value string) []byte {
 	}
 }
 
-// matches tells whether an object has the value, or a value that begins with it.
-func (x *index[T]) matches(object T, value string, prefix bool) bool {
-	for _, v := range x.values(object) {
-		if v == value || prefix && strings.HasPrefix(v, value) {
-			return true
-		}
-	}
-	return false
-}
-
-// idIndex is the primary index: memdb wants one key per object there.
-type idIndex[T interface{ GetID() string }] struct{ index[T] }
+// idIndex is the primary index: memdb wants one key per object there. It is memdb's
+// SingleIndexer and PrefixIndexer; a key is closed as those of values are.
+type idIndex[T interface{ GetID() string }] struct{}
 
 // FromObject gives memdb the key of an object.
-func (x *idIndex[T]) FromObject(raw any) (bool, []byte, error) {
+func (idIndex[T]) FromObject(raw any) (bool, []byte, error) {
 	object, ok := raw.(T)
 	if !ok {
 		return false, nil, fmt.Errorf("index id: object of type %T", raw)
 	}
 	id := object.GetID()
 	return id != "", append(appendKey(make([]byte, 0, len(id)+1), id), 0), nil
+}
+
+// FromArgs gives memdb the key of an ID that is looked for.
+func (x idIndex[T]) FromArgs(args ...any) ([]byte, error) {
+	key, err := x.PrefixFromArgs(args...)
+	if err != nil {
+		return nil, err
+	}
+	return append(key, 0), nil
+}
+
+// PrefixFromArgs gives memdb the beginning of the keys that are looked for.
+func (idIndex[T]) PrefixFromArgs(args ...any) ([]byte, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("index id: takes one value, got %d", len(args))
+	}
+	id, ok := args[0].(string)
+	if !ok {
+		return nil, fmt.Errorf("index id: takes a string, got %T", args[0])
+	}
+	return appendKey(make([]byte, 0, len(id)+1), id), nil
 }

@@ -268,6 +268,8 @@ type loader struct {
 	requests map[requestKey]uint64 // revisions, of those that were read
 
 	section int    // place of the last record's
+	table   int    // place of the last table that objects came of
+	object  string // highest ID of its objects
 	request uint64 // revision of the last request
 }
 
@@ -318,10 +320,17 @@ func (l *loader) loadObject(data []byte) error {
 	if err := a.Unmarshal(data); err != nil {
 		return err
 	}
-	for _, t := range tables {
-		if ok, err := t.Restore(l.txn, a); ok {
-			return err
+	id := actionID(a)
+	for i, t := range tables {
+		later := i > l.table || i == l.table && id > l.object
+		ok, err := t.Restore(l.txn, a, later)
+		if !ok {
+			continue
 		}
+		if later {
+			l.table, l.object = i, id
+		}
+		return err
 	}
 	return errors.New("holds an object of a kind that this version does not know")
 }
@@ -336,15 +345,13 @@ func (l *loader) loadRequest(data []byte) error {
 	if r.Revision <= max(l.request, l.header.RequestsFloor) || r.Revision > l.header.Revision {
 		return fmt.Errorf("request of revision %d follows one of revision %d", r.Revision, l.request)
 	}
-	if known := l.requests[keyOf(r)]; known != 0 {
+	key := keyOf(r.Caller, r.ID)
+	if known := l.requests[key]; known != 0 {
 		return fmt.Errorf("the request of revision %d comes again at revision %d", known, r.Revision)
 	}
-	if n := len(l.next.requests.records); n > 0 && l.next.requests.records[n-1].Caller == r.Caller {
-		r.Caller = l.next.requests.records[n-1].Caller // callers are few: one string for all
-	}
-	l.requests[keyOf(r)] = r.Revision
+	l.requests[key] = r.Revision
 	l.request = r.Revision
-	l.next.requests.records = append(l.next.requests.records, r)
+	l.next.requests.records = append(l.next.requests.records, storeRequest(r))
 	return nil
 }
 

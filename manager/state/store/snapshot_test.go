@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -266,13 +267,16 @@ func TestDamagedSnapshots(t *testing.T) {
 		"another transaction": {header(func(h *holdfast.SnapshotHeader) { h.TransactionID[0]++ }), "another state"},
 		"no objects":          {without(objects, log-objects), ""},
 		"object twice":        {again(objects), "twice"},
-		"object after log":    {last(objects), "order"},
-		"no log":              {without(log, requests-log), "revision"},
-		"log with a gap":      {without(log+3, 1), "follows"},
-		"log cut short":       {without(requests-1, 1), "revision"},
-		"log record twice":    {again(log), "follows"},
-		"log after requests":  {last(log), "order"},
-		"request twice":       {again(requests), "follows"},
+		"object twice, apart": {func(s *storetest.Snapshot) {
+			s.Records = slices.Insert(s.Records, log, s.Records[objects])
+		}, "twice"},
+		"object after log":   {last(objects), "order"},
+		"no log":             {without(log, requests-log), "revision"},
+		"log with a gap":     {without(log+3, 1), "follows"},
+		"log cut short":      {without(requests-1, 1), "revision"},
+		"log record twice":   {again(log), "follows"},
+		"log after requests": {last(log), "order"},
+		"request twice":      {again(requests), "follows"},
 		"requests turned": {func(s *storetest.Snapshot) {
 			s.Records[requests], s.Records[end-1] = s.Records[end-1], s.Records[requests]
 		}, "follows"},

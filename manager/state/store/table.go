@@ -43,8 +43,10 @@ type ObjectStoreConfig struct {
 	Table *memdb.TableSchema
 	// Save gives every object of the table, in the order of IDs, as StoreActions.
 	Save func(tx ReadTx, emit func(api.StoreAction) error) error
-	// Restore stores an object that Save gave; ok is false if it is of another kind.
-	Restore func(tx *memdb.Txn, action *api.StoreAction) (ok bool, err error)
+	// Restore stores an object that Save gave; ok is false if it is of another kind. If isNew
+	// says that no object has its ID, it does not look: memdb would have to copy, for each
+	// object, what it could change in place.
+	Restore func(tx *memdb.Txn, action *api.StoreAction, isNew bool) (ok bool, err error)
 	// ApplyStoreAction does a committed action; ok is false if it is of another kind. An
 	// action that does not fit the state is a fault.
 	ApplyStoreAction func(tx *memdb.Txn, action *api.StoreAction) (change state.Change, ok bool, err error)
@@ -80,18 +82,16 @@ func (t *Table[T]) index(name string) *index[T] {
 // schema is the table's memdb schema. Names are not a unique index there: memdb does not
 // enforce it, and overwrites; Create and Update do.
 func (t *Table[T]) schema() *memdb.TableSchema {
-	s := &memdb.TableSchema{Name: t.table(), Indexes: map[string]*memdb.IndexSchema{}}
+	var kept valueIndex[T]
 	for _, x := range t.indexes {
-		if !x.kept() {
-			continue
+		if x.kept() && x.name != indexID {
+			kept = append(kept, x)
 		}
-		if x.name == indexID {
-			s.Indexes[indexID] = &memdb.IndexSchema{Name: indexID, Unique: true, Indexer: &idIndex[T]{index: *x}}
-			continue
-		}
-		s.Indexes[x.name] = &memdb.IndexSchema{Name: x.name, AllowMissing: true, Indexer: x}
 	}
-	return s
+	return &memdb.TableSchema{Name: t.table(), Indexes: map[string]*memdb.IndexSchema{
+		indexID:     {Name: indexID, Unique: true, Indexer: idIndex[T]{}},
+		indexValues: {Name: indexValues, AllowMissing: true, Indexer: kept},
+	}}
 }
 
 // Get returns the object with an ID, or the zero T.
@@ -145,14 +145,13 @@ func (t *Table[T]) check(by By) error {
 func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 	switch by.op {
 	case opValue:
-		if !t.index(by.index).kept() {
+		switch {
+		case by.index == indexID:
+			return t.scan(tx, indexID, by.prefix, by.value)
+		case !t.index(by.index).kept():
 			return t.find(tx, And(All(), by))
 		}
-		name := by.index
-		if by.prefix {
-			name += "_prefix"
-		}
-		return t.scan(tx, name, by.value)
+		return t.scan(tx, indexValues, by.prefix, by.index, by.value)
 	case opOr:
 		return func(yield func(T) bool) {
 			seen := map[string]struct{}{}
@@ -170,7 +169,7 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 		}
 	case opAnd:
 		if len(by.of) == 0 {
-			return t.scan(tx, indexID+"_prefix", "")
+			return t.scan(tx, indexID, true, "")
 		}
 		return func(yield func(T) bool) {
 			for o := range t.find(tx, by.of[0]) {
@@ -180,14 +179,17 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 			}
 		}
 	}
-	return t.scan(tx, indexID+"_prefix", "")
+	return t.scan(tx, indexID, true, "")
 }
 
-// scan reads an index. A prefix of an index with several values could lead to one object
-// twice; no selector makes one.
-func (t *Table[T]) scan(tx ReadTx, index, value string) iter.Seq[T] {
+// scan reads one of memdb's indexes. A prefix of an index with several values could lead to
+// one object twice; no selector makes one.
+func (t *Table[T]) scan(tx ReadTx, index string, prefix bool, args ...any) iter.Seq[T] {
+	if prefix {
+		index += "_prefix"
+	}
 	return func(yield func(T) bool) {
-		it, err := tx.memdb().Get(t.table(), index, value)
+		it, err := tx.memdb().Get(t.table(), index, args...)
 		if err != nil { // cannot be: check has seen the index
 			return
 		}
