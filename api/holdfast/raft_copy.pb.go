@@ -27,6 +27,7 @@ func (m *Batch) CopyInto(c *Batch) {
 		}
 	}
 	c.Hash = bytes.Clone(m.Hash)
+	c.CheckpointHash = bytes.Clone(m.CheckpointHash)
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 
