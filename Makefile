@@ -46,11 +46,13 @@ check-fmt: $(TOOLS)/gofumpt ## Fail if Go code is not formatted.
 .PHONY: vet
 vet: ## Run go vet.
 	$(GO) vet ./...
+	$(GO) vet -tags mutants ./...
 	$(GO) -C tools vet ./...
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## Run the linters. Building them takes minutes, the first time.
 	$(TOOLS)/golangci-lint run ./...
+	$(TOOLS)/golangci-lint run --build-tags mutants ./internal/mutant ./test/sim
 	cd tools && $(TOOLS)/golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: unit
@@ -58,11 +60,20 @@ unit: ## Run all tests but those of test/, with the race detector.
 	$(GO) test -race $(UNIT)
 
 .PHONY: integration
-integration: ## Run the tests of test/, which start real processes; short.
-	@if [ -d test ]; then set -x; $(GO) test -short ./test/...; fi
+integration: ## Run the tests of test/: real processes, the simulator and a few mutants; short.
+	$(GO) test -short ./test/...
+	$(GO) test -short -tags mutants -run TestMutants ./internal/mutant ./test/sim
 
 .PHONY: test
 test: check-generate check-fmt vet lint unit integration ## Run all that CI runs.
+
+.PHONY: sim
+sim: ## Run the simulator for about six minutes.
+	./scripts/sim
+
+.PHONY: mutants
+mutants: ## Plant each of the known faults, and see that the simulator catches it.
+	$(GO) test -tags mutants -count=1 -timeout 0 -run TestMutants -v ./test/sim | grep -v '^=== \|^ *--- PASS'
 
 .PHONY: demo
 demo: build ## Show a cluster at work.
@@ -70,7 +81,8 @@ demo: build ## Show a cluster at work.
 
 .PHONY: soak
 soak: ## Run the tests of test/ for SOAK (10m) each, looking for rare faults.
-	HOLDFAST_SOAK=$(SOAK) $(GO) test -count=1 -timeout 0 -v ./test/...
+	HOLDFAST_SOAK=$(SOAK) $(GO) test -count=1 -timeout 0 -v $$($(GO) list ./test/... | grep -v /sim$$)
+	SIM_TIME=$(SOAK) ./scripts/sim
 
 .PHONY: bench
 bench: ## Run the benchmarks.

@@ -28,7 +28,7 @@ type client struct {
 func (c *client) run(ctx context.Context) {
 	for !c.ending {
 		c.clients.sleep(ctx, c.upTo(2*c.profile.think))
-		if !c.ending {
+		if !c.ending && c.now >= c.hush {
 			c.one(ctx)
 		}
 	}
@@ -39,6 +39,8 @@ func (c *client) one(ctx context.Context) {
 	c.made++
 	op := Op{ID: fmt.Sprintf("%d-%d", c.number, c.made), Key: c.rng.IntN(keys)}
 	switch n := c.rng.IntN(100); {
+	case c.chance(c.profile.reads):
+		op.Verb = Get
 	case n < 14:
 		op.Verb = Create
 	case n < 28:

@@ -163,6 +163,7 @@ func (c *cluster) stranded(m *machine, until time.Duration) {
 			return
 		}
 		c.tell("n%d is back", m.id)
+		c.hush = c.now + time.Second // or the snapshot would go beyond that log
 		for _, o := range c.machines {
 			delete(c.cut, link{m.id, o.id})
 			delete(c.cut, link{o.id, m.id})
@@ -281,7 +282,7 @@ func (c *client) last(ctx context.Context) {
 		c.clients.sleep(ctx, 100*time.Millisecond)
 	}
 	for _, m := range c.machines {
-		if m.proc == nil {
+		if m.proc == nil || c.truth.removed[m.id] { // a learner that was away then is not told
 			continue
 		}
 		floor := c.truth.told

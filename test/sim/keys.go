@@ -53,7 +53,8 @@ type kind interface {
 	remove(tx *store.Tx, id string) error
 	get(tx store.ReadTx, id string) Seen
 	see(o state.Object) Seen
-	find(tx store.ReadTx, id string) (int, error)
+	// find counts the objects that begin with an ID, by each selector that finds them all.
+	find(tx store.ReadTx, id string) ([]int, error)
 }
 
 // object is what the store asks of a kind's type.
@@ -69,6 +70,7 @@ type kindOf[T object[T]] struct {
 	blank func(id string) T
 	meta  func(T) *api.Meta
 	notes func(T) *api.Annotations
+	by    []store.By // selectors that find every object made by blank
 }
 
 func (k kindOf[T]) create(tx *store.Tx, id string, s Seen) error {
@@ -116,42 +118,75 @@ func (k kindOf[T]) see(so state.Object) Seen {
 	return Seen{Version: k.meta(o).Version.Index, Value: labels[noteValue], Op: labels[noteOp]}
 }
 
-// find counts the objects whose ID and name begin with an ID.
-func (k kindOf[T]) find(tx store.ReadTx, id string) (int, error) {
-	found, err := k.table.FindAll(tx, store.And(store.ByIDPrefix(id), store.Or(store.ByName(id), store.ByNamePrefix(id))))
-	return len(found), err
+func (k kindOf[T]) find(tx store.ReadTx, id string) ([]int, error) {
+	var counts []int
+	for _, by := range append(k.by, store.All(), store.Or(store.ByName(id), store.ByNamePrefix(id))) {
+		found, err := k.table.FindAll(tx, store.And(by, store.ByIDPrefix(id)))
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, len(found))
+	}
+	return counts, nil
+}
+
+// referTo is what services and tasks refer to.
+func referTo() api.TaskSpec {
+	return api.TaskSpec{
+		Networks: []*api.NetworkAttachmentConfig{{Target: "net"}},
+		Runtime: &api.TaskSpec_Container{Container: &api.ContainerSpec{
+			Secrets: []*api.SecretReference{{SecretID: "secret"}}, Configs: []*api.ConfigReference{{ConfigID: "config"}},
+		}},
+	}
+}
+
+// byReference selects what refers to that.
+func byReference() []store.By {
+	return []store.By{store.ByNetworkID("net"), store.BySecretID("secret"), store.ByConfigID("config"), store.ByRuntime("container")}
 }
 
 // kinds are the kinds of object, in the order of their numbers.
 func kinds() []kind {
 	return []kind{
 		kindOf[*api.Service]{
-			store.Services, func(id string) *api.Service { return &api.Service{ID: id} },
+			store.Services, func(id string) *api.Service {
+				return &api.Service{ID: id, Spec: api.ServiceSpec{Task: referTo()}}
+			},
 			func(o *api.Service) *api.Meta { return &o.Meta }, func(o *api.Service) *api.Annotations { return &o.Spec.Annotations },
+			byReference(),
 		},
 		kindOf[*api.Task]{
-			store.Tasks, func(id string) *api.Task { return &api.Task{ID: id, ServiceID: keyID(0), NodeID: keyID(2), Slot: 1} },
+			store.Tasks, func(id string) *api.Task {
+				return &api.Task{ID: id, ServiceID: "service", NodeID: "node", Slot: 1, Spec: referTo()}
+			},
 			func(o *api.Task) *api.Meta { return &o.Meta }, func(o *api.Task) *api.Annotations { return &o.Annotations },
+			append(byReference(), store.ByServiceID("service"), store.ByNodeID("node"), store.BySlot("service", 1),
+				store.ByTaskState(api.TaskState_NEW), store.ByDesiredState(api.TaskState_NEW)),
 		},
 		kindOf[*api.Node]{
 			store.Nodes, func(id string) *api.Node { return &api.Node{ID: id} },
 			func(o *api.Node) *api.Meta { return &o.Meta }, func(o *api.Node) *api.Annotations { return &o.Spec.Annotations },
+			[]store.By{store.ByRole(api.NodeRole_WORKER), store.ByMembership(api.NodeSpec_PENDING)},
 		},
 		kindOf[*api.Secret]{
 			store.Secrets, func(id string) *api.Secret { return &api.Secret{ID: id} },
 			func(o *api.Secret) *api.Meta { return &o.Meta }, func(o *api.Secret) *api.Annotations { return &o.Spec.Annotations },
+			nil,
 		},
 		kindOf[*api.Config]{
 			store.Configs, func(id string) *api.Config { return &api.Config{ID: id} },
 			func(o *api.Config) *api.Meta { return &o.Meta }, func(o *api.Config) *api.Annotations { return &o.Spec.Annotations },
+			nil,
 		},
 		kindOf[*api.Network]{
 			store.Networks, func(id string) *api.Network { return &api.Network{ID: id} },
 			func(o *api.Network) *api.Meta { return &o.Meta }, func(o *api.Network) *api.Annotations { return &o.Spec.Annotations },
+			nil,
 		},
 		kindOf[*api.Cluster]{
 			store.Clusters, func(id string) *api.Cluster { return &api.Cluster{ID: id} },
 			func(o *api.Cluster) *api.Meta { return &o.Meta }, func(o *api.Cluster) *api.Annotations { return &o.Spec.Annotations },
+			nil,
 		},
 	}
 }

@@ -28,7 +28,7 @@ func TestMutants(t *testing.T) {
 	for _, n := range names {
 		if f, seed := survive(t, n); f != nil {
 			caught++
-			t.Logf("%-28s seed %3d  %s", n, seed, f.Check)
+			fmt.Printf("mutant %-28s caught with seed %3d by: %s\n", n, seed, f.Check)
 		} else {
 			t.Errorf("%s: not caught by %d seeds", n, maxMutantSeeds)
 		}

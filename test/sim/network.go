@@ -107,7 +107,6 @@ func (c *cluster) snapshot(from, to *process, m *pb.Message) {
 		if !c.calm && c.chance(c.profile.snapBreaks) {
 			r = io.MultiReader(io.LimitReader(file, c.rng.Int64N(size+1)), broken{})
 		}
-		c.compare(to, m)
 		err = errors.Join(to.node.ReceiveSnapshot(m, r), file.Close())
 		if to.disk.Crashed() {
 			to.stopped(err)
@@ -124,18 +123,6 @@ func (c *cluster) snapshot(from, to *process, m *pb.Message) {
 		from.node.ReportSnapshot(m.GetTo(), err == nil)
 		from.poke()
 	})
-}
-
-// compare counts the snapshots that replace a log which goes on after their index.
-func (c *cluster) compare(to *process, m *pb.Message) {
-	meta := m.GetSnapshot().GetMetadata()
-	last, err := to.steps.Log().LastIndex()
-	if err != nil || last <= meta.GetIndex() {
-		return
-	}
-	if term, err := to.steps.Log().Term(meta.GetIndex()); err == nil && term != meta.GetTerm() {
-		c.stats.Voided++
-	}
 }
 
 // broken is the rest of a stream that broke off.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"holdfast/internal/errkind"
@@ -199,9 +200,14 @@ func (p *process) read(op Op, tx store.ReadTx) *Reply {
 	}
 	k, id := p.truth.kinds[op.Key%len(p.truth.kinds)], keyID(op.Key)
 	s := k.get(tx, id)
-	n, err := k.find(tx, id)
-	if err != nil || (n == 1) != (s.Version != 0) {
-		p.fail("finders find", "n%d finds %d of %s, which has version %d: %v", p.id, n, id, s.Version, err)
+	counts, err := k.find(tx, id)
+	for _, n := range counts {
+		if n > 1 || (n == 1) != (s.Version != 0) {
+			err = errors.Join(err, errkind.New(errkind.Internal, "wrong"))
+		}
+	}
+	if err != nil {
+		p.fail("finders find", "n%d finds %v of %s, which has version %d: %v", p.id, counts, id, s.Version, err)
 	}
 	reply.Seen = []Seen{s}
 	return reply

@@ -58,7 +58,8 @@ func (p *process) open() error {
 	var err error
 	p.node, err = raft.Open(raft.Config{
 		FS: p.disk, Dir: dir, Logger: slog.New(slog.DiscardHandler), Build: p.build, Wait: wait,
-		Settings: func() raft.Settings { return p.profile.raft }, Planted: p.planted,
+		Settings:    func() raft.Settings { return p.profile.raft },
+		SegmentSize: p.profile.segment, Planted: p.planted,
 	})
 	if err != nil {
 		return err

@@ -14,7 +14,9 @@ type profile struct {
 	members int
 	clients int
 	think   time.Duration // between two operations of a client, on average
+	reads   int           // so often it reads, whatever else it would do
 	raft    raft.Settings
+	segment int64 // bytes of the raft log
 	store   store.Options
 
 	loop, disk, apply, save, taskDelay time.Duration // at most
@@ -43,10 +45,11 @@ func newProfile(w *world) profile {
 	ms := time.Millisecond
 	p := profile{
 		length: 2 * time.Minute, members: 3 + 2*w.rng.IntN(2), clients: w.between(4, 8),
-		think: pick(150*ms, 400*ms, 1000*ms),
+		think: pick(50*ms, 150*ms, 400*ms, 1000*ms), reads: rate(0, 0, 2),
 		raft: raft.Settings{
 			SnapshotInterval: uint64(w.between(8, 60)), KeepEntries: uint64(w.between(1, 20)),
 		},
+		segment: int64(rate(4<<10, 20<<10, 1<<20)),
 		store: store.Options{
 			MaxPending: w.between(2, 20), MaxLog: w.between(40, 120), MaxRequests: w.between(20, 150),
 			MaxEntryBytes: rate(300, 2000, 1<<20),

@@ -14,11 +14,11 @@ import (
 
 // Stats counts what happened.
 type Stats struct {
-	Seeds, Failures                                                              int
-	Ops, Unknown, Revisions                                                      int
-	Crashes, Torn, Elections, Snapshots, ConfChanges                             int
-	DiskFaults, ApplyFaults, Refusals, Leftovers, Cuts, Pauses, Stranded, Voided int
-	Simulated                                                                    time.Duration
+	Seeds, Failures                                                      int
+	Ops, Unknown, Revisions                                              int
+	Crashes, Torn, Elections, Snapshots, ConfChanges                     int
+	DiskFaults, ApplyFaults, Refusals, Leftovers, Cuts, Pauses, Stranded int
+	Simulated                                                            time.Duration
 }
 
 type count struct {
@@ -50,11 +50,14 @@ func (s Stats) seen() []count {
 
 // String is the line that a run of many seeds ends with.
 func (s Stats) String() string {
-	line := fmt.Sprintf("sim: hours=%.1f", s.Simulated.Hours())
-	for _, c := range s.seen() {
+	line := "sim:"
+	for i, c := range s.seen() {
 		line += fmt.Sprintf(" %s=%d", c.what, c.count)
+		if i == 0 {
+			line += fmt.Sprintf(" hours=%.1f", s.Simulated.Hours())
+		}
 	}
-	return line + fmt.Sprintf(" voided=%d failures=%d", s.Voided, s.Failures)
+	return line + fmt.Sprintf(" failures=%d", s.Failures)
 }
 
 // Add adds the counts of another run.
@@ -80,7 +83,6 @@ func (s *Stats) Add(o Stats) {
 		{&s.Cuts, o.Cuts},
 		{&s.Pauses, o.Pauses},
 		{&s.Stranded, o.Stranded},
-		{&s.Voided, o.Voided},
 	} {
 		*c.to += c.n
 	}
@@ -99,8 +101,9 @@ type cluster struct {
 	clients  group
 	hist     history
 	stats    Stats
-	calm     bool // nothing breaks now
-	ending   bool // clients begin nothing any more
+	calm     bool          // nothing breaks now
+	ending   bool          // clients begin nothing any more
+	hush     time.Duration // until then clients begin nothing
 	counted  struct{ least, most int }
 }
 

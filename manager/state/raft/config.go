@@ -69,6 +69,7 @@ type Config struct {
 	ElectionTicks int
 	Settings      func() Settings // may be called from any goroutine
 	Wait          state.Wait      // nil: state.Block
+	SegmentSize   int64           // of the log; 0: storage.DefaultSegmentSize
 	Planted       mutant.Set      // a fault planted on purpose, by the simulator; zero: none
 }
 

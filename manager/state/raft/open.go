@@ -15,7 +15,7 @@ import (
 // Open reads the log, loads the snapshot that it names, and makes a node that is ready to run.
 func Open(cfg Config) (*Node, error) {
 	cfg.setDefaults()
-	log, st, err := storage.Open(cfg.FS, cfg.Dir, storage.Options{Planted: cfg.Planted})
+	log, st, err := storage.Open(cfg.FS, cfg.Dir, storage.Options{SegmentSize: cfg.SegmentSize, Planted: cfg.Planted})
 	if err != nil {
 		return nil, err
 	}
