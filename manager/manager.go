@@ -45,6 +45,7 @@ type Manager struct {
 	store     *store.MemoryStore
 	transport *transport.Transport
 	proxy     *proxy.Proxy
+	hashes    hashes
 	began     bool // this manager began a new cluster just now
 }
 
@@ -150,10 +151,7 @@ func (m *Manager) build(n *raft.Node, ident storage.Identity) (state.Machine, ra
 	m.transport = transport.New(transport.Config{
 		ClusterID: ident.ClusterID, NodeID: ident.NodeID, RaftID: ident.RaftID, Addr: m.addr,
 		Process: randomUint64(), Dial: dial, Logger: m.cfg.Logger,
-		Position: func() transport.Position {
-			at := m.store.Applied()
-			return transport.Position{Revision: at.Revision, Hash: at.Hash}
-		},
+		Position:  m.position,
 		IsRemoved: m.isRemoved,
 	})
 	return m.store, m.transport, nil
@@ -206,6 +204,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	group.Go(func() error { return m.ready(groupCtx) })
 	group.Go(func() error { return m.announce(groupCtx) })
 	group.Go(func() error { return m.lead(groupCtx) })
+	group.Go(func() error { return m.compareHashes(groupCtx) })
 	group.Go(func() error {
 		<-groupCtx.Done()
 		m.stop()

@@ -128,7 +128,7 @@ func (m *Manager) register(s *grpc.Server) {
 			h, _ := m.transport.Heard(raftID)
 			return h.Revision
 		},
-		Hello: hello, RandomID: randomUint64,
+		StateHash: m.hashes.of, Hello: hello, RandomID: randomUint64,
 	}
 	api.RegisterControlServer(s, controlapi.New(m.store, reads))
 	api.RegisterRaftMembershipServer(s, clusterapi.NewMembership(cluster))

@@ -21,7 +21,7 @@ func newFake() *fake {
 		f.members = append(f.members, &holdfast.Member{
 			RaftID: uint64(len(f.nodes)), NodeID: n.ID, Hostname: hostname, Addr: "127.0.0.1:1",
 			Role: "voter", Leader: hostname == "one", Reachable: true, AppliedRevision: 7,
-			MatchIndex: 9, State: "replicate",
+			MatchIndex: 9, State: "replicate", StateHash: "equal",
 		})
 	}
 	f.nodes[0].ManagerStatus = &api.ManagerStatus{Leader: true}

@@ -29,7 +29,7 @@ func layers() [][]string {
 		{"manager/clusterapi"},
 		{"manager/stackapi"},
 		{"manager/objects"},
-		{"manager/proxy", "manager/call"},
+		{"manager/proxy", "manager/call", "manager/agreement"},
 		{"release"},
 		{"ca"},
 		{"manager/state/raft"},

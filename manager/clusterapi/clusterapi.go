@@ -41,6 +41,9 @@ type Config struct {
 	RaftID    uint64
 	// AppliedRevision tells the newest revision that a peer said it has applied.
 	AppliedRevision func(raftID uint64) uint64
+	// StateHash tells how a peer's state hash compares with this manager's: "equal", "differs",
+	// or empty.
+	StateHash func(raftID uint64) string
 	// Hello asks who answers at an address.
 	Hello func(ctx context.Context, addr string) (*holdfast.HelloResponse, error)
 	// RandomID gives random numbers for raft IDs.
@@ -72,8 +75,19 @@ func (s *Server) Status(ctx context.Context, _ *holdfast.StatusRequest) (*holdfa
 	return &holdfast.StatusResponse{
 		ClusterID: s.cfg.ClusterID, Leader: st.Leader, Term: st.Term,
 		Revision: at.Revision, Floor: at.Floor, Hash: hex.EncodeToString(at.Hash),
-		Members: s.members(st),
+		Members: s.hashes(s.members(st)),
 	}, nil
+}
+
+// hashes says of each member how its state hash compares with this leader's.
+func (s *Server) hashes(members []*holdfast.Member) []*holdfast.Member {
+	for _, m := range members {
+		m.StateHash = "equal"
+		if m.RaftID != s.cfg.RaftID {
+			m.StateHash = s.cfg.StateHash(m.RaftID)
+		}
+	}
+	return members
 }
 
 // Members implements holdfast.ClusterServer. The leader answers, since it knows who can be

@@ -20,6 +20,7 @@ type status struct {
 	Term      uint64         `json:"term,string"`
 	Revision  uint64         `json:"revision,string"`
 	Floor     uint64         `json:"floor,string"`
+	Hash      string         `json:"hash"`
 	Members   []memberStatus `json:"members"`
 }
 
@@ -27,6 +28,7 @@ type memberStatus struct {
 	member.JSON
 	MatchIndex uint64 `json:"matchIndex,string"`
 	State      string `json:"state"`
+	StateHash  string `json:"stateHash"`
 }
 
 func newStatus(env *command.Env) *cobra.Command {
@@ -64,17 +66,18 @@ func runStatus(ctx context.Context, env *command.Env, c *client.Client) error {
 	view := member.View()
 	view.Columns = append(view.Columns,
 		cli.Column[*holdfast.Member]{Title: "MATCH", Value: func(m *holdfast.Member) string { return number(m.MatchIndex) }},
-		cli.Column[*holdfast.Member]{Title: "STATE", Value: (*holdfast.Member).GetState})
+		cli.Column[*holdfast.Member]{Title: "STATE", Value: (*holdfast.Member).GetState},
+		cli.Column[*holdfast.Member]{Title: "HASH", Value: (*holdfast.Member).GetStateHash})
 	return cli.PrintList(p, view, r.Members)
 }
 
 func toJSON(r *holdfast.StatusResponse) status {
 	s := status{
-		ClusterID: r.ClusterID, Leader: r.Leader, Term: r.Term, Revision: r.Revision, Floor: r.Floor,
+		ClusterID: r.ClusterID, Leader: r.Leader, Term: r.Term, Revision: r.Revision, Floor: r.Floor, Hash: r.Hash,
 		Members: []memberStatus{},
 	}
 	for _, m := range r.Members {
-		s.Members = append(s.Members, memberStatus{JSON: member.ToJSON(m), MatchIndex: m.MatchIndex, State: m.State})
+		s.Members = append(s.Members, memberStatus{JSON: member.ToJSON(m), MatchIndex: m.MatchIndex, State: m.State, StateHash: m.StateHash})
 	}
 	return s
 }

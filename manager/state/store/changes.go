@@ -50,3 +50,17 @@ func (e *logEntry) public() Revision {
 		Changes: e.changes, Hash: e.hash,
 	}
 }
+
+// checkpointInterval is how many revisions are between two checkpoints.
+const checkpointInterval = 64
+
+// Checkpoint returns the newest revision that is a multiple of 64, and the state hash there; no
+// hash if it is not in the log any more.
+func (s *MemoryStore) Checkpoint() (revision uint64, hash []byte) {
+	r := s.root.Load()
+	revision = r.revision - r.revision%checkpointInterval
+	if e := r.log.entry(revision); e != nil {
+		return revision, e.hash
+	}
+	return revision, nil
+}

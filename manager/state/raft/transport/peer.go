@@ -227,7 +227,7 @@ func (p *peer) send(stream grpc.ClientStreamingClient[holdfast.Batch, holdfast.B
 	at := p.transport.cfg.Position()
 	b := &holdfast.Batch{
 		ClusterID: p.transport.cfg.ClusterID, From: p.transport.cfg.RaftID, To: p.id,
-		Revision: at.Revision, Hash: at.Hash, Process: p.transport.cfg.Process, Format: Format,
+		Revision: at.Revision, Hash: at.Hash, Checkpoint: at.Checkpoint, CheckpointHash: at.CheckpointHash, Process: p.transport.cfg.Process, Format: Format,
 		Addr:     p.transport.cfg.Addr,
 		Messages: make([][]byte, 0, len(batch)),
 	}

@@ -40,10 +40,13 @@ type Node interface {
 	Removed()
 }
 
-// Position is where a member is.
+// Position is where a member is: its newest revision, and one at which all members tell their
+// state hash.
 type Position struct {
-	Revision uint64
-	Hash     []byte
+	Revision       uint64
+	Hash           []byte
+	Checkpoint     uint64
+	CheckpointHash []byte
 }
 
 // Config is what a transport is made of.
@@ -194,7 +197,10 @@ func (h *heard) note(b *holdfast.Batch) {
 		h.peers = map[uint64]Heard{}
 	}
 	h.peers[b.From] = Heard{
-		Position: Position{Revision: b.Revision, Hash: b.Hash}, Process: b.Process, Format: b.Format,
+		Position: Position{
+			Revision: b.Revision, Hash: b.Hash, Checkpoint: b.Checkpoint, CheckpointHash: b.CheckpointHash,
+		},
+		Process: b.Process, Format: b.Format,
 	}
 }
 
