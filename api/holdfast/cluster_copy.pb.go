@@ -130,3 +130,35 @@ func (m *RemoveMemberResponse) CopyInto(c *RemoveMemberResponse) {
 	*c = *m
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *CompactRequest) Copy() *CompactRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(CompactRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *CompactRequest) CopyInto(c *CompactRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *CompactResponse) Copy() *CompactResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(CompactResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *CompactResponse) CopyInto(c *CompactResponse) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}

@@ -24,6 +24,7 @@ const (
 	Cluster_Status_FullMethodName       = "/holdfast.v1.Cluster/Status"
 	Cluster_Members_FullMethodName      = "/holdfast.v1.Cluster/Members"
 	Cluster_RemoveMember_FullMethodName = "/holdfast.v1.Cluster/RemoveMember"
+	Cluster_Compact_FullMethodName      = "/holdfast.v1.Cluster/Compact"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -38,6 +39,9 @@ type ClusterClient interface {
 	// RemoveMember takes a manager out of the raft group. Its raft ID is never used again. It
 	// is refused where those that remain and can be reached would be no quorum.
 	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
+	// Compact makes every member forget what was before a revision; the state at the revision
+	// itself can still be read. Asking twice does no harm.
+	Compact(ctx context.Context, in *CompactRequest, opts ...grpc.CallOption) (*CompactResponse, error)
 }
 
 type clusterClient struct {
@@ -78,6 +82,16 @@ func (c *clusterClient) RemoveMember(ctx context.Context, in *RemoveMemberReques
 	return out, nil
 }
 
+func (c *clusterClient) Compact(ctx context.Context, in *CompactRequest, opts ...grpc.CallOption) (*CompactResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompactResponse)
+	err := c.cc.Invoke(ctx, Cluster_Compact_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -90,6 +104,9 @@ type ClusterServer interface {
 	// RemoveMember takes a manager out of the raft group. Its raft ID is never used again. It
 	// is refused where those that remain and can be reached would be no quorum.
 	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)
+	// Compact makes every member forget what was before a revision; the state at the revision
+	// itself can still be read. Asking twice does no harm.
+	Compact(context.Context, *CompactRequest) (*CompactResponse, error)
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -108,6 +125,9 @@ func (UnimplementedClusterServer) Members(context.Context, *MembersRequest) (*Me
 }
 func (UnimplementedClusterServer) RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveMember not implemented")
+}
+func (UnimplementedClusterServer) Compact(context.Context, *CompactRequest) (*CompactResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Compact not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -184,6 +204,24 @@ func _Cluster_RemoveMember_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Cluster_Compact_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompactRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClusterServer).Compact(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Cluster_Compact_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClusterServer).Compact(ctx, req.(*CompactRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +240,10 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveMember",
 			Handler:    _Cluster_RemoveMember_Handler,
+		},
+		{
+			MethodName: "Compact",
+			Handler:    _Cluster_Compact_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
