@@ -410,6 +410,7 @@ func (m *ClusterSpec) CopyInto(c *ClusterSpec) {
 	m.CAConfig.CopyInto(&c.CAConfig)
 	m.TaskDefaults.CopyInto(&c.TaskDefaults)
 	m.EncryptionConfig.CopyInto(&c.EncryptionConfig)
+	m.History.CopyInto(&c.History)
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 

@@ -798,6 +798,25 @@ func (m *RaftConfig) CopyInto(c *RaftConfig) {
 }
 
 // Copy returns a deep copy of m, or nil if m is nil.
+func (m *HistoryConfig) Copy() *HistoryConfig {
+	if m == nil {
+		return nil
+	}
+	c := new(HistoryConfig)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *HistoryConfig) CopyInto(c *HistoryConfig) {
+	*c = *m
+	if m.Age != nil {
+		c.Age = &types.Duration{Seconds: m.Age.Seconds, Nanos: m.Age.Nanos, XXX_unrecognized: bytes.Clone(m.Age.XXX_unrecognized)}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
 func (m *EncryptionConfig) Copy() *EncryptionConfig {
 	if m == nil {
 		return nil
