@@ -121,12 +121,16 @@ func (s *MemoryStore) applyEntry(next *root, e state.Committed) error {
 		}
 	}
 	a.commit()
+	next.log = next.log.compact(min(raw.Compact, next.revision))
 	s.queue.mu.Lock()
 	s.publish(next, a.done...)
 	for range a.kept {
 		s.queue.popLocked(nil)
 	}
 	s.queue.mu.Unlock()
+	if raw.Compact > 0 {
+		s.compacted(next.log.floor)
+	}
 	for _, t := range a.refused {
 		s.refuse(t, e.Term)
 	}

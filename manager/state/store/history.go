@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	memdb "github.com/hashicorp/go-memdb"
@@ -26,6 +27,13 @@ func (o *openRoots) clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.opened = nil
+}
+
+// drop closes the states below a revision.
+func (o *openRoots) drop(below uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.opened = slices.DeleteFunc(o.opened, func(r openRoot) bool { return r.revision < below })
 }
 
 // At returns a view of the state at a revision. It fails with errkind.OutOfRange below the

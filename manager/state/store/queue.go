@@ -38,6 +38,7 @@ type queue struct {
 	lost       uint64 // newest term that it does not lead in any more
 	refusedOwn uint64
 	begun      int           // how often HEAD was set to ROOT
+	compact    *compaction   // nil if none is under way
 	room       chan struct{} // closed when something leaves a full queue
 }
 
@@ -210,11 +211,14 @@ func (s *MemoryStore) Lost(term uint64) {
 	if cut && !q.planted.Has(mutant.StaleQueue) {
 		q.cutLocked(q.handed, func(*pending) error { return errNotLeading("leadership was lost before it was proposed") })
 	}
+	if q.lost >= q.opened {
+		q.endCompaction(errCompaction("leadership was lost", nil))
+	}
 	q.signalLocked() // who waits for room would wait for what is with raft
 }
 
 // Next packs transactions that wait into the data of one entry: as many as fit, and one at
-// least.
+// least; and a compaction that was asked for.
 func (s *MemoryStore) Next(term uint64) []byte {
 	q := &s.queue
 	q.mu.Lock()
@@ -233,7 +237,10 @@ func (s *MemoryStore) Next(term uint64) []byte {
 			q.tell(p, nil)
 		}
 	}
-	if len(entry.Transactions) == 0 {
+	if q.leadsLocked(term) {
+		entry.Compact = q.takeCompaction()
+	}
+	if len(entry.Transactions) == 0 && entry.Compact == 0 {
 		return nil
 	}
 	data, err := entry.Marshal()
@@ -256,8 +263,11 @@ func (s *MemoryStore) Refused(term uint64) {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.compact != nil && q.compact.handed {
+		q.endCompaction(errCompaction("raft did not take it", nil))
+	}
 	n := q.handed - q.last
-	if n < 0 || n >= len(q.waiting) || q.waiting[n].entry.term != term {
+	if q.last == 0 || n < 0 || n >= len(q.waiting) || q.waiting[n].entry.term != term {
 		return // overtaken meanwhile
 	}
 	q.cutLocked(n, func(*pending) error { return errNotLeading("raft did not take it") })
@@ -278,6 +288,7 @@ func (s *MemoryStore) Stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.lost = math.MaxUint64
+	q.endCompaction(errCompaction("this manager stopped", nil))
 	q.cutLocked(q.handed, func(*pending) error { return errNotLeading("this manager stopped before it was proposed") })
 	q.cutLocked(0, func(*pending) error { return errUnknown("this manager stopped before it was committed", nil) })
 }
