@@ -69,6 +69,10 @@ func leftOut() []string {
 	return strings.Fields(strings.Join(groups, " "))
 }
 
+// ours returns the messages that stand between SwarmKit's and are not theirs. Other messages
+// refer to them by numbers of our own.
+func ours() []string { return []string{"message HistoryConfig"} }
+
 // TestWire holds our descriptors against the table of SwarmKit's: what both have must be the
 // same, and what only one has must be known.
 func TestWire(t *testing.T) {
@@ -85,6 +89,7 @@ func TestWire(t *testing.T) {
 
 	for _, name := range slices.Sorted(maps.Keys(own)) {
 		switch want, ok := table[name]; {
+		case !ok && slices.Contains(ours(), name):
 		case !ok:
 			t.Errorf("%s is not SwarmKit's, and not numbered as our own", name)
 		case own[name] != want:
