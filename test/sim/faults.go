@@ -258,6 +258,8 @@ func (o *operator) operate(ctx context.Context) {
 		op.Verb, op.Member = Join, at.Removed[o.rng.IntN(len(at.Removed))]
 	case n < 7 && len(at.Peers) > 3:
 		op.Verb, op.Member = Drop, at.Peers[o.rng.IntN(len(at.Peers))].RaftID
+	case n == 8:
+		op.Verb, op.After = Compact, o.seen-min(o.seen, uint64(o.rng.IntN(40)))
 	case n < 8 && len(at.Peers) > 0:
 		op.Verb, op.Member, op.Amount = Readdr, at.Peers[o.rng.IntN(len(at.Peers))].RaftID, o.rng.IntN(2)
 	}
@@ -265,6 +267,12 @@ func (o *operator) operate(ctx context.Context) {
 		a := o.ask(ctx, methodWrite, op, metadata.MD{})
 		if op.Verb == Join && a.err == nil && op.Member == 0 {
 			o.join(a.reply.Member)
+		}
+		if op.Verb == Compact && a.err == nil && a.reply.Revision < op.After {
+			o.fail("history goes where it was asked to", "it is compacted to revision %d, and the floor is %d", op.After, a.reply.Revision)
+		}
+		if op.Verb == Compact && a.err == nil {
+			o.stats.Compactions++
 		}
 		if a.err == nil || !notDone(a.err) {
 			return

@@ -30,6 +30,7 @@ const (
 	Drop     Verb = "drop"    // a member
 	Readdr   Verb = "address" // a member at another address
 	Hand     Verb = "hand"    // leadership over
+	Compact  Verb = "compact" // history, to a revision
 	Get      Verb = "get"     // one key
 	Balances Verb = "bank"    // all accounts
 	Changes  Verb = "changes" // of the log, after a revision
@@ -92,6 +93,9 @@ func (p *process) answer(ctx context.Context, method string, r *request) (any, e
 		return &Reply{}, p.node.Change(ctx, state.UpdatePeer, moved)
 	case Hand:
 		return &Reply{}, p.node.Transfer(ctx)
+	case Compact:
+		floor, err := p.store.Compact(ctx, op.After)
+		return &Reply{Revision: floor}, err
 	default:
 	}
 	reply := &Reply{}

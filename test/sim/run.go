@@ -16,7 +16,7 @@ import (
 type Stats struct {
 	Seeds, Failures                                                      int
 	Ops, Unknown, Revisions                                              int
-	Crashes, Torn, Elections, Snapshots, ConfChanges                     int
+	Crashes, Torn, Elections, Snapshots, ConfChanges, Compactions        int
 	DiskFaults, ApplyFaults, Refusals, Leftovers, Cuts, Pauses, Stranded int
 	Simulated                                                            time.Duration
 }
@@ -31,6 +31,7 @@ func (s Stats) seen() []count {
 	return []count{
 		{"seeds", s.Seeds},
 		{"ops", s.Ops},
+		{"compactions", s.Compactions},
 		{"unknown", s.Unknown},
 		{"revisions", s.Revisions},
 		{"crashes", s.Crashes},
@@ -75,6 +76,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Torn, o.Torn},
 		{&s.Elections, o.Elections},
 		{&s.Snapshots, o.Snapshots},
+		{&s.Compactions, o.Compactions},
 		{&s.ConfChanges, o.ConfChanges},
 		{&s.DiskFaults, o.DiskFaults},
 		{&s.ApplyFaults, o.ApplyFaults},
