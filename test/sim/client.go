@@ -262,7 +262,6 @@ func (c *client) told(floor, revision uint64) {
 
 // read reads, as fresh as chance says.
 func (c *client) read(ctx context.Context, op Op) {
-	md := metadata.MD{}
 	f := wire.Freshness{}
 	switch c.rng.IntN(5) {
 	case 0:
@@ -270,15 +269,19 @@ func (c *client) read(ctx context.Context, op Op) {
 	case 1:
 		f.Mode, f.Revision = wire.Min, c.seen
 	}
-	md.Set(wire.Read, f.String())
+	c.readAt(ctx, c.anyMember(), op, f)
+}
+
+func (c *client) readAt(ctx context.Context, to uint64, op Op, f wire.Freshness) answered {
+	md := metadata.Pairs(wire.Read, f.String())
 	began, floor := c.hist.tick(), c.truth.told
-	a := c.ask(ctx, methodRead, op, md)
+	a := c.askAt(ctx, to, methodRead, op, md)
 	c.stats.Ops++
 	if a.err != nil {
 		if !maybe(a.err) && !notDone(a.err) {
 			c.fail("errors are of known kinds", "%+v: %v", op, a.err)
 		}
-		return
+		return a
 	}
 	for i, s := range a.reply.Seen {
 		id := keyID(op.Key)
@@ -300,6 +303,7 @@ func (c *client) read(ctx context.Context, op Op) {
 	if op.Verb == Get {
 		c.known[op.Key] = a.reply.Seen[0]
 	}
+	return a
 }
 
 // old reads a past revision.

@@ -63,8 +63,11 @@ func (m *machine) diskFault(op memfs.Op, _ string) error {
 	return errDisk
 }
 
-// startLater starts the machine again after a while.
+// startLater starts the machine again after a while, if nobody does it by hand.
 func (m *machine) startLater() {
+	if m.profile.byHand {
+		return
+	}
 	d := m.upTo(m.profile.down)
 	if m.calm {
 		d = time.Second
@@ -108,6 +111,7 @@ func (m *machine) began(p *process) {
 	}
 	if torn := p.node.Torn(); torn > 0 {
 		m.stats.Torn++
+		m.tell("n%d cuts off a torn write", m.id)
 	}
 	m.tell("n%d starts: term %d commit %d applied %d", m.id, hard.GetTerm(), hard.GetCommit(), p.store.Applied().Index)
 	for _, term := range sortedKeys(m.votes) {

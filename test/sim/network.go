@@ -32,7 +32,7 @@ func (c *cluster) delay() time.Duration {
 
 // send puts a raft message on the network: it may get lost, come late, or twice.
 func (c *cluster) send(from *process, m *pb.Message) {
-	if !c.calm && c.chance(c.profile.lose) {
+	if !c.calm && c.chance(c.profile.lose) || c.drops != nil && c.drops(from.id, m) {
 		c.lost(from, m)
 		return
 	}

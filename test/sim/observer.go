@@ -44,11 +44,27 @@ func (o *observer) Apply(entries []state.Committed) error {
 		p.truth.follows(p.name(), o.MemoryStore)
 		if e.Change != state.NoChange {
 			p.stats.ConfChanges++
-			p.tell("n%d applies %v of n%d", p.id, e.Change, e.Peer.RaftID)
+			p.tell("n%d applies: n%d %s", p.id, e.Peer.RaftID, became(e.Change))
 		}
 	}
 	p.tell("n%d applied %d, revision %d", p.id, o.Applied().Index, o.revision)
 	return nil
+}
+
+// became tells what a change of membership makes of a member.
+func became(c state.ChangeType) string {
+	switch c {
+	case state.AddVoter:
+		return "is a voter"
+	case state.AddLearner:
+		return "is a learner"
+	case state.RemovePeer:
+		return "is removed"
+	case state.UpdatePeer:
+		return "has another address"
+	case state.NoChange:
+	}
+	return "is what it was"
 }
 
 // count holds the transactions of an entry against the revisions that they made: a leader makes
@@ -125,6 +141,12 @@ func (o *observer) Elected(term uint64) {
 	o.MemoryStore.Elected(term)
 }
 
+// Lost implements state.Machine.
+func (o *observer) Lost(term uint64) {
+	o.p.tell("n%d leads no more in term %d", o.p.id, term)
+	o.MemoryStore.Lost(term)
+}
+
 // Next implements state.Machine.
 func (o *observer) Next(term uint64) []byte {
 	p := o.p
@@ -134,7 +156,8 @@ func (o *observer) Next(term uint64) []byte {
 		return o.leftover(term)
 	case data == nil:
 		return nil
-	case !p.calm && p.chance(p.profile.refusals):
+	case p.refuses || !p.calm && p.chance(p.profile.refusals):
+		p.refuses = false
 		p.tell("n%d: raft refuses a proposal", p.id)
 		p.stats.Refusals++
 		o.Refused(term)

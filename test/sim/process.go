@@ -35,6 +35,7 @@ type process struct {
 	waiting []*rpc // calls of others that it has not answered
 
 	elected     uint64 // term of its leadership, until its log was looked at
+	refuses     bool   // raft refuses the next proposal
 	dead        bool
 	pausedUntil time.Duration
 	busy        [4]bool // turn, append, apply, save: one of each is under way

@@ -36,6 +36,9 @@ type profile struct {
 	// the leader must take them for a fault of its own, and begin at ROOT again. That costs
 	// transactions that were made on top, so in such a run these may be refused.
 	strangers bool
+
+	// byHand tells that a machine that went down is started by a script.
+	byHand bool
 }
 
 // newProfile draws a profile: some runs are calm, and some are hell.

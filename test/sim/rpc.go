@@ -175,6 +175,10 @@ func (p *process) serve(ctx context.Context, sc *scope, r *rpc, from uint64, met
 			r.broken(p.upTo(2 * time.Second))
 			return
 		}
+		if p.dead { // the interceptor made a fault of the death, and nobody is there to tell it
+			r.broken(p.delay())
+			return
+		}
 		r.answered(p.delay(), out, t.md, err)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"holdfast/internal/mutant"
 	"holdfast/manager/state/raft"
@@ -107,6 +108,9 @@ type cluster struct {
 	ending   bool          // clients begin nothing any more
 	hush     time.Duration // until then clients begin nothing
 	counted  struct{ least, most int }
+
+	// drops tells which messages of raft a script drops; nil: none.
+	drops func(from uint64, m *pb.Message) bool
 }
 
 // Options says how a seed is run.
@@ -127,22 +131,12 @@ type Result struct {
 // election timeouts from it.
 func Run(o Options) (res Result) {
 	w := newWorld(o.Seed, o.Keep)
-	c := &cluster{
-		world: &w, planted: o.Planted, used: map[uint64]bool{}, cut: map[link]bool{},
-		hist: history{calls: map[string][]porcupine.Operation{}},
-	}
-	c.truth = newTruth(c.world)
-	c.profile = newProfile(c.world)
+	c := newCluster(&w, newProfile(&w), o.Planted)
 	defer func() {
 		if p := recover(); p != nil {
 			res.Failure = c.failure(p)
 		}
-		c.clients.kill()
-		for _, m := range c.machines {
-			if m.proc != nil {
-				m.proc.calls.kill()
-			}
-		}
+		c.stop()
 		c.stats.Seeds, c.stats.Simulated = 1, c.now
 		c.stats.Revisions = len(c.truth.revisions)
 		res.Stats, res.Trace = c.stats, c.sum
@@ -152,6 +146,24 @@ func Run(o Options) (res Result) {
 	}
 	c.end()
 	return res
+}
+
+func newCluster(w *world, p profile, planted mutant.Set) *cluster {
+	return &cluster{
+		world: w, profile: p, planted: planted, truth: newTruth(w), used: map[uint64]bool{}, cut: map[link]bool{},
+		clients: group{w: w, delay: time.Millisecond, ran: func() {}},
+		hist:    history{calls: map[string][]porcupine.Operation{}},
+	}
+}
+
+// stop ends all that is under way.
+func (c *cluster) stop() {
+	c.clients.kill()
+	for _, m := range c.machines {
+		if m.proc != nil {
+			m.proc.calls.kill()
+		}
+	}
 }
 
 // failure makes a failure of a panic: of a check, or of the code under test.
@@ -165,9 +177,8 @@ func (c *cluster) failure(p any) *Failure {
 	}
 }
 
-// begin makes the first members, in peace, and then the clients.
-func (c *cluster) begin() {
-	c.clients = group{w: c.world, delay: time.Millisecond, ran: func() {}}
+// assemble makes the first members, in peace, and returns their operator.
+func (c *cluster) assemble() *operator {
 	c.calm = true
 	for id := uint64(1); id <= uint64(c.profile.members); id++ {
 		c.used[id] = true
@@ -180,6 +191,12 @@ func (c *cluster) begin() {
 			c.fail("it goes on when nothing breaks", "no cluster of %d members after %v", c.profile.members, c.now)
 		}
 	}
+	return op
+}
+
+// begin makes the first members, and then the clients.
+func (c *cluster) begin() {
+	op := c.assemble()
 	c.calm = false
 	for i := range c.profile.clients {
 		cl := &client{cluster: c, number: i, known: map[int]Seen{}}

@@ -28,6 +28,8 @@ type world struct {
 	queue events
 	seq   uint64 // of the newest event
 
+	steady bool // nothing is drawn that takes time: all takes as long as it may
+
 	keep  int // lines, not only the hash of all
 	lines []string
 	sum   uint64 // hash of all lines
@@ -87,8 +89,11 @@ func (w *world) chance(n int) bool { return n > 0 && w.rng.IntN(n) == 0 }
 
 // upTo is a time from 0 to d.
 func (w *world) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
+	switch {
+	case d <= 0:
 		return 0
+	case w.steady:
+		return d
 	}
 	return time.Duration(w.rng.Int64N(int64(d)))
 }
