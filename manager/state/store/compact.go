@@ -92,7 +92,6 @@ func (q *queue) endCompaction(err error) {
 
 // compacted tells that history is compacted up to a floor.
 func (s *MemoryStore) compacted(floor uint64) {
-	s.opened.drop(floor)
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	if s.queue.compact != nil && s.queue.compact.revision <= floor {

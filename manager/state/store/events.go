@@ -23,6 +23,7 @@ func (s *MemoryStore) publish(next *root, entries ...*logEntry) {
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
 	s.requests.follow(s.root.Load().requests, published.requests)
+	s.versions.follow(published.log)
 	s.root.Store(&published)
 	for _, e := range entries {
 		for _, c := range e.changes {
@@ -37,6 +38,7 @@ func (s *MemoryStore) reset(next *root) {
 	s.events.mu.Lock()
 	defer s.events.mu.Unlock()
 	s.requests.replace(next.requests)
+	s.versions.replace(next.log)
 	s.root.Store(next)
 	s.send(state.EventReset{Revision: next.revision})
 }

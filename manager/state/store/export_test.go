@@ -1,16 +1,5 @@
 package store
 
-// Opened gives the revisions of the past states that are kept open.
-func Opened(s *MemoryStore) []uint64 {
-	s.opened.mu.Lock()
-	defer s.opened.mu.Unlock()
-	var out []uint64
-	for _, o := range s.opened.opened {
-		out = append(out, o.revision)
-	}
-	return out
-}
-
 // HasHead tells whether the store keeps a HEAD.
 func HasHead(s *MemoryStore) bool {
 	s.mu.Lock()
@@ -32,6 +21,3 @@ func Settling(s *MemoryStore) bool {
 	s.queue.mu.Unlock()
 	return false
 }
-
-// ForgetOpened drops the past states that are kept open.
-func ForgetOpened(s *MemoryStore) { s.opened.clear() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdfast/api"
 	"holdfast/internal/errkind"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
@@ -17,6 +18,26 @@ func content(t tester, tx store.ReadTx) string {
 	var b strings.Builder
 	for o := range storetest.Objects(tx) {
 		fmt.Fprintf(&b, "%T%q\n", o, encoded(t, o))
+		if _, ok := o.(*api.Service); !ok {
+			continue
+		}
+		if got := store.Services.Get(tx, o.GetID()); got != o {
+			t.Errorf("%s is found, and got as %v", o.GetID(), got)
+		}
+	}
+	for _, by := range []store.By{
+		store.ByName("n1"), store.ByNamePrefix("n"), store.ByNamePrefix("n1"), store.ByIDPrefix(""), store.ByIDPrefix("m"),
+		store.Or(store.ByName("n2"), store.ByNamePrefix("n1")), store.And(store.ByNamePrefix("n"), store.ByIDPrefix("m")),
+		store.ByName("gone"),
+	} {
+		found, err := store.Services.FindAll(tx, by)
+		if err != nil {
+			t.Errorf("%v", err)
+		}
+		for _, o := range found {
+			fmt.Fprintf(&b, "%s/%s/%d ", o.ID, o.Spec.Annotations.Name, o.Meta.Version.Index)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -127,8 +148,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// A restore does not leave states of another history behind, that were opened before.
-func TestOpenedStatesAndRestore(t *testing.T) {
+// A restore does not leave another history behind.
+func TestHistoryAfterRestore(t *testing.T) {
 	a := newScribe(t, storetest.NewLeader(t, "a", store.Options{}))
 	b := newScribe(t, storetest.NewLeader(t, "b", store.Options{}))
 	a.write(t, 20)
@@ -156,19 +177,5 @@ func TestViewsStay(t *testing.T) {
 		if content(t, tx) != w.was[revision] {
 			t.Errorf("the view of revision %d has changed", revision)
 		}
-	}
-}
-
-// The pages of a list are read from one opened state, also at the floor.
-func TestOpenedStateIsUsedAgain(t *testing.T) {
-	w := newScribe(t, storetest.NewLeader(t, "m", store.Options{MaxLog: 20}))
-	w.write(t, 30)
-	for _, revision := range []uint64{10, 15, 29, 10, 15, 29, 10} { // 10 is the floor
-		if _, err := w.Store.At(revision); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := store.Opened(w.Store); len(got) != 3 {
-		t.Errorf("opened: %v, each should be made once", got)
 	}
 }

@@ -29,7 +29,7 @@ const (
 const indexValues = "values"
 
 // index finds the objects of a table by values of theirs.
-type index[T any] struct {
+type index[T interface{ GetID() string }] struct {
 	name   string
 	values func(T) []string
 }
@@ -40,12 +40,23 @@ func (x *index[T]) kept() bool { return x.name != indexRuntime }
 
 // matches tells whether an object has the value, or a value that begins with it.
 func (x *index[T]) matches(object T, value string, prefix bool) bool {
+	_, ok := x.find(object, value, prefix)
+	return ok
+}
+
+// match returns the value of an object that is looked for.
+func (x *index[T]) match(object T, value string, prefix bool) string {
+	v, _ := x.find(object, value, prefix)
+	return v
+}
+
+func (x *index[T]) find(object T, value string, prefix bool) (v string, ok bool) {
 	for _, v := range x.values(object) {
 		if v == value || prefix && strings.HasPrefix(v, value) {
-			return true
+			return v, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // valueIndex is memdb's MultiIndexer and PrefixIndexer for all kept indexes of a table but the

@@ -196,7 +196,6 @@ func (s *MemoryStore) Restore(r state.SectionReader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head = nil
-	s.opened.clear() // states of the old database would keep all of it
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.queue.opened = 0

@@ -69,8 +69,9 @@ type MemoryStore struct {
 
 	requests requestIndex // of the root
 
+	versions versionIndex // of the root's log
+
 	events publisher
-	opened openRoots
 }
 
 var _ state.Machine = (*MemoryStore)(nil)

@@ -98,11 +98,11 @@ func (t *Table[T]) schema() *memdb.TableSchema {
 func (t *Table[T]) Get(tx ReadTx, id string) T {
 	var zero T
 	raw, err := tx.memdb().First(t.table(), indexID, id)
-	if err != nil || raw == nil { // the schema is ours: memdb has no other error here
-		return zero
-	}
 	o, ok := raw.(T)
-	if !ok {
+	if p := tx.past(); p != nil && (!ok || !p.shows(o)) {
+		o, ok = p.get(objectKey{t.kind, id}).(T)
+	}
+	if err != nil || !ok { // the schema is ours: memdb has no other error here
 		return zero
 	}
 	return o
@@ -147,11 +147,11 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 	case opValue:
 		switch {
 		case by.index == indexID:
-			return t.scan(tx, indexID, by.prefix, by.value)
+			return t.scan(tx, t.index(indexID), by.value, by.prefix)
 		case !t.index(by.index).kept():
 			return t.find(tx, And(All(), by))
 		}
-		return t.scan(tx, indexValues, by.prefix, by.index, by.value)
+		return t.scan(tx, t.index(by.index), by.value, by.prefix)
 	case opOr:
 		return func(yield func(T) bool) {
 			seen := map[string]struct{}{}
@@ -169,7 +169,7 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 		}
 	case opAnd:
 		if len(by.of) == 0 {
-			return t.scan(tx, indexID, true, "")
+			return t.scan(tx, t.index(indexID), "", true)
 		}
 		return func(yield func(T) bool) {
 			for o := range t.find(tx, by.of[0]) {
@@ -179,17 +179,21 @@ func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 			}
 		}
 	}
-	return t.scan(tx, indexID, true, "")
+	return t.scan(tx, t.index(indexID), "", true)
 }
 
-// scan reads one of memdb's indexes. A prefix of an index with several values could lead to
-// one object twice; no selector makes one.
-func (t *Table[T]) scan(tx ReadTx, index string, prefix bool, args ...any) iter.Seq[T] {
-	if prefix {
-		index += "_prefix"
+// scan reads an index. A prefix of an index with several values could lead to one object twice;
+// no selector makes one.
+func (t *Table[T]) scan(tx ReadTx, x *index[T], value string, prefix bool) iter.Seq[T] {
+	name, args := indexValues, []any{x.name, value}
+	if x.name == indexID {
+		name, args = indexID, []any{value}
 	}
-	return func(yield func(T) bool) {
-		it, err := tx.memdb().Get(t.table(), index, args...)
+	if prefix {
+		name += "_prefix"
+	}
+	now := func(yield func(T) bool) {
+		it, err := tx.memdb().Get(t.table(), name, args...)
 		if err != nil { // cannot be: check has seen the index
 			return
 		}
@@ -199,6 +203,10 @@ func (t *Table[T]) scan(tx ReadTx, index string, prefix bool, args ...any) iter.
 			}
 		}
 	}
+	if p := tx.past(); p != nil {
+		return t.was(p, now, x, value, prefix)
+	}
+	return now
 }
 
 // selects tells whether a selector selects an object.

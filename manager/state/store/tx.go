@@ -25,6 +25,7 @@ type ReadTx interface {
 	// Revision returns the revision that the view shows.
 	Revision() uint64
 	memdb() *memdb.Txn
+	past() *pastTx // nil if memdb shows the view as it is
 }
 
 // readTx reads a root.
@@ -36,6 +37,7 @@ type readTx struct {
 // Revision returns the revision that the view shows.
 func (tx readTx) Revision() uint64  { return tx.revision }
 func (tx readTx) memdb() *memdb.Txn { return tx.txn }
+func (readTx) past() *pastTx        { return nil }
 
 // rawTx lets a finder read a memdb transaction of the store's own.
 type rawTx struct{ txn *memdb.Txn }
@@ -43,6 +45,7 @@ type rawTx struct{ txn *memdb.Txn }
 // Revision is not known here.
 func (tx rawTx) Revision() uint64  { return 0 }
 func (tx rawTx) memdb() *memdb.Txn { return tx.txn }
+func (rawTx) past() *pastTx        { return nil }
 
 // Tx is a write transaction on HEAD. It is only valid inside the function that Update calls,
 // which must do nothing but read and write it: it runs under the store's lock, and may run
@@ -66,6 +69,7 @@ type objectKey struct {
 // it changes gets the next one.
 func (tx *Tx) Revision() uint64  { return tx.base }
 func (tx *Tx) memdb() *memdb.Txn { return tx.txn }
+func (*Tx) past() *pastTx        { return nil }
 
 // Now returns the time of the transaction: the leader's clock, never before the time of an
 // earlier transaction.
