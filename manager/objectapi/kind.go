@@ -141,9 +141,12 @@ func (t table[T]) list(tx store.ReadTx, s *holdfast.Selector, after string, limi
 	if err != nil {
 		return page{}, err
 	}
-	var keep func(T) bool
-	if len(s.Labels) > 0 {
-		keep = func(o T) bool { return hasLabels(o, s.Labels) }
+	keep, err := t.where(s.Where)
+	if err != nil {
+		return page{}, err
+	}
+	if picks := keep; len(s.Labels) > 0 {
+		keep = func(o T) bool { return hasLabels(o, s.Labels) && (picks == nil || picks(o)) }
 	}
 	found, _, remaining, err := objects.List(tx, t.Table, by, keep, after, limit)
 	if err != nil {

@@ -85,6 +85,14 @@ func TestListSelects(t *testing.T) {
 			selector{Labels: map[string]string{"tier": "", "x": ""}},
 			"api",
 		},
+		{"where a label is", holdfast.Kind_KIND_SERVICE, selector{Where: "tier in (front, back), x"}, "api"},
+		{"where it is not", holdfast.Kind_KIND_SERVICE, selector{Where: "!tier"}, "Worker"},
+		{"where and labels", holdfast.Kind_KIND_SERVICE, selector{Where: ".name!=api", Labels: map[string]string{"tier": ""}}, "web"},
+		{"where and names", holdfast.Kind_KIND_SERVICE, selector{Where: "tier=back", Names: []string{"web"}}, ""},
+		{"where its service is", holdfast.Kind_KIND_TASK, selector{Where: ".service=" + first.ID + ",.slot notin (1)"}, "api.2"},
+		{"where its state is", holdfast.Kind_KIND_TASK, selector{Where: ".state=new,.service!=" + first.ID}, "web.1"},
+		{"where the node is a manager", holdfast.Kind_KIND_NODE, selector{Where: ".role=manager,.availability=active"}, "host1"},
+		{"where the ID is", holdfast.Kind_KIND_NETWORK, selector{Where: ".generation=1,.id=" + net.ID}, "net"},
 		{"stack", holdfast.Kind_KIND_SERVICE, selector{Labels: map[string]string{store.StackLabel: "shop"}}, "web"},
 		{"stack and name", holdfast.Kind_KIND_SERVICE, selector{
 			Labels: map[string]string{store.StackLabel: "shop"}, Names: []string{"api"},
@@ -166,6 +174,10 @@ func TestListRefusesFieldsThatAKindLacks(t *testing.T) {
 	wantError(t, err, errkind.Invalid, "kind", "is empty")
 	_, err = f.List(t.Context(), &holdfast.ListRequest{Kind: holdfast.Kind_KIND_NODE, Continue: "nonsense"})
 	wantError(t, err, errkind.Invalid, "continue", "not a token")
+	for where, want := range map[string]string{"a=": "column 3", ".slot=1": ".slot", ".nonsense": ".nonsense"} {
+		_, err = f.List(t.Context(), &holdfast.ListRequest{Kind: holdfast.Kind_KIND_SERVICE, Selector: selector{Where: where}})
+		wantError(t, err, errkind.Invalid, "selector.where", want)
+	}
 }
 
 // All pages show the revision of the first, whatever is written between them.
