@@ -80,5 +80,10 @@ func newProfile(w *world) profile {
 			p.cutEvery, p.crashEvery = pick(0, 15*time.Second), pick(0, 20*time.Second)
 		}
 	}
+	if w.chance(5) { // many readers of members that are behind
+		p.length, p.clients, p.think, p.reads = 40*time.Second, 8, 50*ms, 2
+		p.net, p.apply, p.patience = 80*ms, 300*ms, 15*time.Second
+		p.loseCall, p.crashEvery, p.lose = 0, pick(0, 20*time.Second), rate(0, 100)
+	}
 	return p
 }
