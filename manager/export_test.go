@@ -3,7 +3,9 @@ package manager
 import (
 	"google.golang.org/grpc"
 
+	"holdfast/api"
 	"holdfast/manager/call"
+	"holdfast/manager/state/store"
 )
 
 // Services returns the servers of a manager that runs.
@@ -17,3 +19,6 @@ func Classified() map[string]bool {
 	}
 	return all
 }
+
+// Retention is what a spec wants kept.
+func Retention(h *api.HistoryConfig) (store.Retention, error) { return retention(h) }

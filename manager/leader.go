@@ -44,6 +44,7 @@ func (m *Manager) leadOnce(ctx context.Context) error {
 		return ignoreEnd(ctx, m.node.WaitFor(ctx, func() bool { return !m.node.Leading() }))
 	})
 	group.Go(func() error { return m.reconcile(term) })
+	group.Go(func() error { return m.retain(term) })
 	return group.Wait()
 }
 

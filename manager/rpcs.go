@@ -27,6 +27,7 @@ func classes() map[string]call.Class {
 		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Txn": call.Writing,
 		stacks + "Deploy": call.Writing, stacks + "List": call.Reading, stacks + "Remove": call.Writing,
 		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
+		cluster + "Compact": call.Writing,
 		membership + "Join": call.Writing, membership + "Leave": call.Writing,
 		raftRPC + "Messages": call.Internal, raftRPC + "Snapshot": call.Internal, raftRPC + "Hello": call.Internal,
 

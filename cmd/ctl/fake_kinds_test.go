@@ -12,6 +12,7 @@ import (
 // newFake returns a manager of a cluster of three, with two nodes of one name and a task.
 func newFake() *fake {
 	f := &fake{}
+	f.settings.Annotations.Name = "default"
 	for _, hostname := range []string{"one", "twin", "twin"} {
 		n := &api.Node{
 			ID: f.newID("node"), Meta: f.meta(), Status: api.NodeStatus{State: api.NodeStatus_READY},
@@ -158,35 +159,6 @@ func (f *fake) GetTask(_ context.Context, r *api.GetTaskRequest) (*api.GetTaskRe
 
 func (f *fake) RemoveTask(_ context.Context, r *api.RemoveTaskRequest) (*api.RemoveTaskResponse, error) {
 	return &api.RemoveTaskResponse{}, remove(&f.tasks, "task", r.TaskID)
-}
-
-func (f *fake) cluster() *api.Cluster {
-	return &api.Cluster{
-		ID: "cluster000000000000000001", Spec: api.ClusterSpec{Annotations: api.Annotations{Name: "default"}},
-		RootCA: api.RootCA{JoinTokens: api.JoinTokens{Manager: "SWMTKN-1-m", Worker: "SWMTKN-1-w"}},
-	}
-}
-
-func (f *fake) ListClusters(_ context.Context, r *api.ListClustersRequest) (*api.ListClustersResponse, error) {
-	reply := &api.ListClustersResponse{}
-	if pass(r.Filters, f.cluster().ID, "default", nil) {
-		reply.Clusters = append(reply.Clusters, f.cluster())
-	}
-	return reply, nil
-}
-
-func (f *fake) GetCluster(context.Context, *api.GetClusterRequest) (*api.GetClusterResponse, error) {
-	return &api.GetClusterResponse{Cluster: f.cluster()}, nil
-}
-
-func (f *fake) Members(context.Context, *holdfast.MembersRequest) (*holdfast.MembersResponse, error) {
-	return &holdfast.MembersResponse{Members: f.members}, nil
-}
-
-func (f *fake) Status(context.Context, *holdfast.StatusRequest) (*holdfast.StatusResponse, error) {
-	return &holdfast.StatusResponse{
-		ClusterID: f.cluster().ID, Leader: 1, Term: 2, Revision: 7, Floor: 0, Members: f.members,
-	}, nil
 }
 
 func (f *fake) RemoveMember(_ context.Context, r *holdfast.RemoveMemberRequest) (*holdfast.RemoveMemberResponse, error) {

@@ -40,6 +40,9 @@ type fake struct {
 	nodes    []*api.Node
 	tasks    []*api.Task
 	members  []*holdfast.Member
+	settings api.ClusterSpec
+	version  uint64 // of the settings
+	floor    uint64
 	conflict int // so many updates meet a change by someone else
 	deployed *holdfast.DeployRequest
 }

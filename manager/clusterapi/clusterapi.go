@@ -1,5 +1,6 @@
 // Package clusterapi serves what is about the managers themselves: the Cluster service (who
-// they are, how far each is, and removing one) and RaftMembership (joining and leaving).
+// they are, how far each is, removing one, and compacting the history that they keep) and
+// RaftMembership (joining and leaving).
 //
 // It is for the leader: the manager passes the calls on to it. Without a leader, Members is
 // answered by any manager.
@@ -31,6 +32,7 @@ type Store interface {
 	Applied() state.Applied
 	Status() store.Status
 	Root() store.ReadTx
+	Compact(ctx context.Context, revision uint64) (floor uint64, err error)
 }
 
 // Config is what the services are made of.
@@ -134,4 +136,13 @@ func (s *Server) RemoveMember(ctx context.Context, r *holdfast.RemoveMemberReque
 		return nil, fmt.Errorf("remove member: %w", err)
 	}
 	return &holdfast.RemoveMemberResponse{}, nil
+}
+
+// Compact implements holdfast.ClusterServer.
+func (s *Server) Compact(ctx context.Context, r *holdfast.CompactRequest) (*holdfast.CompactResponse, error) {
+	floor, err := s.cfg.Store.Compact(ctx, r.Revision)
+	if err != nil {
+		return nil, err
+	}
+	return &holdfast.CompactResponse{Floor: floor}, nil
 }

@@ -16,6 +16,10 @@ const (
 	clusterName = "default"
 	// minCertExpiry is the shortest life of a node's certificate.
 	minCertExpiry = time.Hour
+	// The most history that can be asked for is half of what the store keeps at most, so that
+	// it is the leader who compacts, and as the cluster's settings say.
+	maxHistoryRevisions = 100_000
+	maxHistoryBytes     = 256 << 20
 )
 
 // UpdateCluster replaces the spec of the cluster, which must not have changed since version,
@@ -86,6 +90,7 @@ func checkClusterSpec(old, s *api.ClusterSpec) error {
 		func() error { return checkAcceptance("spec.acceptance_policy", &s.AcceptancePolicy) },
 		func() error { return checkDuration("spec.dispatcher.heartbeat_period", s.Dispatcher.HeartbeatPeriod) },
 		func() error { return checkTicks("spec.raft", &s.Raft) },
+		func() error { return checkHistory("spec.history", &s.History) },
 		func() error { return checkCA("spec.ca_config", &old.CAConfig, &s.CAConfig) },
 		func() error {
 			if s.EncryptionConfig.AutoLockManagers && !old.EncryptionConfig.AutoLockManagers {
@@ -114,6 +119,16 @@ func checkTicks(at string, r *api.RaftConfig) error {
 		return errkind.Field(at+".election_tick", "is %d, must be greater than heartbeat_tick", r.ElectionTick)
 	}
 	return nil
+}
+
+func checkHistory(at string, h *api.HistoryConfig) error {
+	switch {
+	case h.Revisions > maxHistoryRevisions:
+		return errkind.Field(at+".revisions", "is %d, must be at most %d", h.Revisions, maxHistoryRevisions)
+	case h.Bytes > maxHistoryBytes:
+		return errkind.Field(at+".bytes", "is %d, must be at most %d (%d MiB)", h.Bytes, maxHistoryBytes, maxHistoryBytes>>20)
+	}
+	return checkDuration(at+".age", h.Age)
 }
 
 func checkCA(at string, old, c *api.CAConfig) error {

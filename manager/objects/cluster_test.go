@@ -199,6 +199,44 @@ func TestClusterRules(t *testing.T) {
 	}
 }
 
+func TestHistoryRules(t *testing.T) {
+	w := newWorld(t)
+	c := w.cluster()
+	for name, r := range map[string]struct {
+		history      api.HistoryConfig
+		field, limit string // of the error; empty: there is none
+	}{
+		"the defaults":       {},
+		"the least":          {history: api.HistoryConfig{Revisions: 1, Bytes: 1, Age: nanos(1)}},
+		"the most":           {history: api.HistoryConfig{Revisions: 100_000, Bytes: 256 << 20, Age: nanos(0)}},
+		"too many revisions": {api.HistoryConfig{Revisions: 100_001}, "spec.history.revisions", "100000"},
+		"far too many":       {api.HistoryConfig{Revisions: 1<<64 - 1}, "spec.history.revisions", "100000"},
+		"too many bytes":     {api.HistoryConfig{Bytes: 256<<20 + 1}, "spec.history.bytes", "256 MiB"},
+		"negative age":       {api.HistoryConfig{Age: nanos(-1)}, "spec.history.age", "negative"},
+		"no age":             {api.HistoryConfig{Age: &types.Duration{Nanos: 1e9}}, "spec.history.age", "not a duration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.try(func(tx *store.Tx) error {
+				now := store.Clusters.Get(tx, c.ID)
+				spec := now.Spec.Copy()
+				spec.History = r.history
+				_, err := objects.UpdateCluster(tx, c.ID, &now.Meta.Version, spec, nil)
+				return err
+			})
+			if r.field == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			want(t, err, errkind.Invalid, r.field)
+			if !strings.Contains(err.Error(), r.limit) {
+				t.Errorf("%v does not name %q", err, r.limit)
+			}
+		})
+	}
+}
+
 func TestRedact(t *testing.T) {
 	w := newWorld(t)
 	c := w.cluster()

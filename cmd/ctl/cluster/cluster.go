@@ -15,7 +15,8 @@ import (
 
 // New makes the command "cluster" with its verbs.
 func New(env *command.Env) *cobra.Command {
-	return command.Group("cluster", "Manage the cluster", newInspect(env), newStatus(env), newToken(env))
+	return command.Group("cluster", "Manage the cluster",
+		newCompact(env), newInspect(env), newStatus(env), newToken(env), newUpdate(env))
 }
 
 // find returns the one cluster that there is.

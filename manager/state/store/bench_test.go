@@ -43,9 +43,11 @@ func fill(b testing.TB, s *store.MemoryStore, from, n int) {
 	}
 }
 
-// leader makes a member whose IDs are like real ones, which commits at once.
+// leader makes a member whose IDs are like real ones, which commits at once. Its history is as
+// long as a leader leaves it.
 func leader(b testing.TB, o store.Options) *storetest.Script {
 	o.NewID = id.New
+	o.MaxLog, o.MaxLogBytes = 10_000, 64<<20
 	return storetest.NewLeader(b, "m", o).Auto(true)
 }
 
@@ -199,7 +201,7 @@ func BenchmarkLarge(b *testing.B) {
 	})
 	b.Run("restore", func(b *testing.B) {
 		for range b.N {
-			storetest.NewScript(b, "r", store.Options{}).Restore(snapshot)
+			storetest.NewScript(b, "r", store.Options{MaxLog: 10_000}).Restore(snapshot)
 		}
 	})
 }
@@ -216,7 +218,7 @@ func BenchmarkRestored(b *testing.B) {
 	})
 	b.Run("heap", func(b *testing.B) {
 		before := heap()
-		s := storetest.NewScript(b, "r", store.Options{})
+		s := storetest.NewScript(b, "r", store.Options{MaxLog: 10_000})
 		s.Restore(snapshot)
 		used := heap() - before
 		b.ReportMetric(0, "ns/op")

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gogo/protobuf/types"
@@ -83,13 +84,13 @@ func (r *root) check(revision uint64) error {
 	case revision > r.revision:
 		return &errkind.Error{
 			Kind: errkind.OutOfRange, Seen: revision, Now: r.revision,
-			Msg:  "future revision: the present one is lower",
+			Msg:  fmt.Sprintf("future revision: %d was asked for, the present one is %d", revision, r.revision),
 			Hint: "wait for it, or read the present revision",
 		}
 	case revision < r.log.floor:
 		return &errkind.Error{
 			Kind: errkind.OutOfRange, Seen: revision, Now: r.log.floor,
-			Msg:  "compacted: the revision is below the floor",
+			Msg:  fmt.Sprintf("compacted: revision %d is below the floor, %d", revision, r.log.floor),
 			Hint: "start again from the present revision",
 		}
 	}

@@ -22,10 +22,14 @@ type Options struct {
 
 	MaxPending      int // transactions that wait for their outcome; 4096
 	MaxPendingBytes int // 64 MiB
-	MaxLog          int // revisions in the change log; 10,000
-	MaxLogBytes     int // bytes of changes in it; 64 MiB
 	MaxRequests     int // request IDs that are remembered; 100,000
 	MaxEntryBytes   int // transactions are packed into an entry up to this size; 1 MiB
+
+	// The change log has bounds of its own, as a last resort: they hold even if no leader
+	// compacts it. What is kept depends on them, so they must be the same on all members, and
+	// no flag sets them.
+	MaxLog      int // revisions; 200,000
+	MaxLogBytes int // bytes of changes; 512 MiB
 }
 
 func (o *Options) setDefaults() {
@@ -38,8 +42,8 @@ func (o *Options) setDefaults() {
 	}{
 		{&o.MaxPending, 4096},
 		{&o.MaxPendingBytes, 64 << 20},
-		{&o.MaxLog, 10_000},
-		{&o.MaxLogBytes, 64 << 20},
+		{&o.MaxLog, 200_000},
+		{&o.MaxLogBytes, 512 << 20},
 		{&o.MaxRequests, 100_000},
 		{&o.MaxEntryBytes, 1 << 20},
 	} {
