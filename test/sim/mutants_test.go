@@ -5,14 +5,26 @@ package sim
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"holdfast/internal/mutant"
 )
 
-// maxMutantSeeds is how many seeds a mutant may survive.
-const maxMutantSeeds = 300
+const (
+	maxMutantSeeds = 400 // how many a mutant may survive
+	rare           = 20  // one whose first seed is above this is left out when time is short
+)
+
+// firstSeed is the lowest seed that is known to catch a mutant. It is tried first, and only
+// saves time: if the simulator has changed, others are.
+func firstSeed(n mutant.Name) uint64 {
+	switch n {
+	default:
+		return 1
+	}
+}
 
 // TestMutants runs seeds with a fault planted, until a check tells of it; the same seed holds
 // without the fault. HOLDFAST_MUTANTS names some of them; else all are run.
@@ -23,6 +35,8 @@ func TestMutants(t *testing.T) {
 		for _, n := range strings.Split(only, ",") {
 			names = append(names, mutant.Name(n))
 		}
+	} else if testing.Short() {
+		names = slices.DeleteFunc(names, func(n mutant.Name) bool { return firstSeed(n) > rare })
 	}
 	caught := 0
 	for _, n := range names {
@@ -37,7 +51,11 @@ func TestMutants(t *testing.T) {
 }
 
 func survive(t *testing.T, n mutant.Name) (*Failure, uint64) {
-	for seed := uint64(1); seed <= maxMutantSeeds; seed++ {
+	seeds := []uint64{firstSeed(n)}
+	for seed := range uint64(maxMutantSeeds) {
+		seeds = append(seeds, seed+1)
+	}
+	for _, seed := range seeds {
 		res := run(t, Options{Seed: seed, Planted: mutant.Plant(n)})
 		if res.Failure == nil {
 			continue
