@@ -16,6 +16,9 @@ const (
 	clusterName = "default"
 	// minCertExpiry is the shortest life of a node's certificate.
 	minCertExpiry = time.Hour
+	// maxRaftEntries bounds how many entries of the raft log are between two snapshots, and kept
+	// behind one.
+	maxRaftEntries = 1_000_000
 	// The most history that can be asked for is half of what the store keeps at most, so that
 	// it is the leader who compacts, and as the cluster's settings say.
 	maxHistoryRevisions = 100_000
@@ -89,7 +92,7 @@ func checkClusterSpec(old, s *api.ClusterSpec) error {
 		func() error { return checkLabels("spec.annotations", &s.Annotations) },
 		func() error { return checkAcceptance("spec.acceptance_policy", &s.AcceptancePolicy) },
 		func() error { return checkDuration("spec.dispatcher.heartbeat_period", s.Dispatcher.HeartbeatPeriod) },
-		func() error { return checkTicks("spec.raft", &s.Raft) },
+		func() error { return checkRaft("spec.raft", &s.Raft) },
 		func() error { return checkHistory("spec.history", &s.History) },
 		func() error { return checkCA("spec.ca_config", &old.CAConfig, &s.CAConfig) },
 		func() error {
@@ -114,7 +117,15 @@ func checkAcceptance(at string, p *api.AcceptancePolicy) error {
 	return nil
 }
 
-func checkTicks(at string, r *api.RaftConfig) error {
+// checkRaft checks the ticks, and that there are snapshots: without one the log only grows.
+func checkRaft(at string, r *api.RaftConfig) error {
+	switch {
+	case r.SnapshotInterval > maxRaftEntries:
+		return errkind.Field(at+".snapshot_interval", "is %d, must be at most %d", r.SnapshotInterval, maxRaftEntries)
+	case r.LogEntriesForSlowFollowers > maxRaftEntries:
+		return errkind.Field(at+".log_entries_for_slow_followers", "is %d, must be at most %d",
+			r.LogEntriesForSlowFollowers, maxRaftEntries)
+	}
 	if r.ElectionTick != 0 && r.ElectionTick <= max(r.HeartbeatTick, 1) {
 		return errkind.Field(at+".election_tick", "is %d, must be greater than heartbeat_tick", r.ElectionTick)
 	}
