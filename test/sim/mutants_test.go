@@ -21,9 +21,26 @@ const (
 // saves time: if the simulator has changed, others are.
 func firstSeed(n mutant.Name) uint64 {
 	switch n {
-	default:
-		return 1
+	case mutant.SentBeforeSync, mutant.ApplyErrorIgnored, mutant.HeadKept, mutant.StaleQueue, mutant.FenceWithoutTerm:
+		return 2
+	case mutant.KeptByRevision, mutant.HeadToRoot, mutant.MinRead:
+		return 3
+	case mutant.FenceWithoutParent:
+		return 9
+	case mutant.ErrorAtOnce:
+		return 10
+	case mutant.ErrorWithoutReadIndex:
+		return 17
+	case mutant.OvertakenAfterJump:
+		return 50
+	case mutant.SuffixKept:
+		return 70
+	case mutant.JoinedReadIndex:
+		return 91
+	case mutant.SnapshotConfState:
+		return 171
 	}
+	return 1
 }
 
 // TestMutants runs seeds with a fault planted, until a check tells of it; the same seed holds
