@@ -47,7 +47,13 @@ func TestManagerScripts(t *testing.T) {
 // committed gives services what is committed to read.
 type committed struct{ *store.MemoryStore }
 
-func (c committed) Read(ctx context.Context) (store.ReadTx, error) { return c.Root(), ctx.Err() }
+func (c committed) Read(ctx context.Context) (store.ReadTx, error) {
+	f, err := wire.ParseFreshness(wire.Incoming(ctx, wire.Read))
+	if err == nil && f.Mode == wire.At {
+		return c.At(f.Revision)
+	}
+	return c.Root(), err
+}
 
 // serve serves the store on a unix socket until stop is called.
 func serve(s *store.MemoryStore, socket string) (stop func(), err error) {

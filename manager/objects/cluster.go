@@ -18,7 +18,7 @@ const (
 	minCertExpiry = time.Hour
 	// maxRaftEntries bounds how many entries of the raft log are between two snapshots, and kept
 	// behind one.
-	maxRaftEntries = 1_000_000
+	maxRaftEntries = 10_000_000
 	// The most history that can be asked for is half of what the store keeps at most, so that
 	// it is the leader who compacts, and as the cluster's settings say.
 	maxHistoryRevisions = 100_000

@@ -168,9 +168,9 @@ func TestClusterRules(t *testing.T) {
 		{"spec.encryption_config.auto_lock_managers", errkind.Refused, func(s *api.ClusterSpec) {
 			s.EncryptionConfig.AutoLockManagers = true
 		}},
-		{"spec.raft.snapshot_interval", errkind.Invalid, func(s *api.ClusterSpec) { s.Raft.SnapshotInterval = 1_000_001 }},
+		{"spec.raft.snapshot_interval", errkind.Invalid, func(s *api.ClusterSpec) { s.Raft.SnapshotInterval = 10_000_001 }},
 		{"spec.raft.log_entries_for_slow_followers", errkind.Invalid, func(s *api.ClusterSpec) {
-			s.Raft.LogEntriesForSlowFollowers = 1_000_001
+			s.Raft.LogEntriesForSlowFollowers = 10_000_001
 		}},
 		{"spec.raft.election_tick", errkind.Invalid, func(s *api.ClusterSpec) {
 			s.Raft.HeartbeatTick, s.Raft.ElectionTick = 3, 3

@@ -17,6 +17,7 @@ const statusPage = 10_000
 
 type lsOptions struct {
 	filter command.Filter
+	at     command.At
 }
 
 func newLs(env *command.Env) *cobra.Command {
@@ -27,6 +28,7 @@ func newLs(env *command.Env) *cobra.Command {
 		Short:   "List services",
 		Args:    command.NoArgs,
 		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
+			ctx = o.at.Context(ctx)
 			found, err := command.Find(ctx, c, kinds.Services(), o.filter, kinds.Query{})
 			if err != nil {
 				return err
@@ -35,6 +37,7 @@ func newLs(env *command.Env) *cobra.Command {
 		}),
 	}
 	o.filter.AddFlag(cmd.Flags())
+	o.at.AddFlag(cmd.Flags())
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 
 type lsOptions struct {
 	filter   command.Filter
+	at       command.At
 	services []string
 }
 
@@ -26,10 +27,11 @@ func newLs(env *command.Env) *cobra.Command {
 		Short:   "List tasks",
 		Args:    command.NoArgs,
 		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			return runLs(ctx, env, c, o)
+			return runLs(o.at.Context(ctx), env, c, o)
 		}),
 	}
 	o.filter.AddFlag(cmd.Flags())
+	o.at.AddFlag(cmd.Flags())
 	cmd.Flags().StringArrayVar(&o.services, "service", nil, "only tasks of this service, by `NAME|ID`; several are alternatives")
 	return cmd
 }

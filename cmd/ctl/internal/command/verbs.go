@@ -29,13 +29,14 @@ func Find[T any](ctx context.Context, c *client.Client, k kinds.Kind[T], f Filte
 // NewLs makes the command that lists objects of a kind.
 func NewLs[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
 	var f Filter
+	var at At
 	cmd := &cobra.Command{
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
 		Short:   "List " + k.Noun + "s",
 		Args:    NoArgs,
 		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			found, err := Find(ctx, c, k, f, kinds.Query{})
+			found, err := Find(at.Context(ctx), c, k, f, kinds.Query{})
 			if err != nil {
 				return err
 			}
@@ -43,17 +44,20 @@ func NewLs[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
 		}),
 	}
 	f.AddFlag(cmd.Flags())
+	at.AddFlag(cmd.Flags())
 	return cmd
 }
 
 // NewInspect makes the command that shows objects of a kind. It shows those that it finds,
 // and fails if one was not found.
 func NewInspect[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
-	return &cobra.Command{
+	var at At
+	cmd := &cobra.Command{
 		Use:   "inspect [flags] NAME|ID…",
 		Short: "Show " + k.Noun + "s in full",
 		Args:  MinArgs(1),
 		RunE: env.Run(func(ctx context.Context, c *client.Client, args []string) error {
+			ctx = at.Context(ctx)
 			var found []T
 			var errs cli.Errors
 			for _, arg := range args {
@@ -78,6 +82,8 @@ func NewInspect[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
 			return nil
 		}),
 	}
+	at.AddFlag(cmd.Flags())
+	return cmd
 }
 
 // NewRm makes the command that removes objects of a kind. It prints what it removed, as it

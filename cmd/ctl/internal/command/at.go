@@ -1,0 +1,25 @@
+package command
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+
+	"holdfast/client"
+)
+
+// At is the value of --revision: the past revision that a command reads.
+type At struct{ revision uint64 }
+
+// AddFlag adds --revision.
+func (a *At) AddFlag(fs *pflag.FlagSet) {
+	fs.Uint64Var(&a.revision, "revision", 0, "show what was there at a past `REVISION`")
+}
+
+// Context gives the context of the reads.
+func (a *At) Context(ctx context.Context) context.Context {
+	if a.revision == 0 {
+		return ctx
+	}
+	return client.ReadAt(ctx, a.revision)
+}
