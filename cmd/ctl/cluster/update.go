@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/gogo/protobuf/types"
@@ -130,12 +129,5 @@ func (e edit) apply(spec *api.ClusterSpec) {
 	for _, set := range e.settings {
 		set(spec)
 	}
-	a := &spec.Annotations
-	for _, k := range e.remove {
-		delete(a.Labels, k)
-	}
-	if a.Labels == nil && len(e.add) > 0 {
-		a.Labels = make(map[string]string)
-	}
-	maps.Copy(a.Labels, e.add)
+	spec.Annotations.Labels = values.EditLabels(spec.Annotations.Labels, e.remove, e.add)
 }

@@ -93,13 +93,5 @@ func (e edit) apply(spec *api.NodeSpec) {
 	if e.availability != nil {
 		spec.Availability = *e.availability
 	}
-	for _, k := range e.remove {
-		delete(spec.Annotations.Labels, k)
-	}
-	if spec.Annotations.Labels == nil && len(e.add) > 0 {
-		spec.Annotations.Labels = make(map[string]string)
-	}
-	for k, v := range e.add {
-		spec.Annotations.Labels[k] = v
-	}
+	spec.Annotations.Labels = values.EditLabels(spec.Annotations.Labels, e.remove, e.add)
 }

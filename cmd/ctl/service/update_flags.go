@@ -46,12 +46,7 @@ func addLabels(labels *map[string]string, list []string) error {
 	if err != nil {
 		return err
 	}
-	if *labels == nil {
-		*labels = make(map[string]string)
-	}
-	for k, v := range added {
-		(*labels)[k] = v
-	}
+	*labels = values.EditLabels(*labels, nil, added)
 	return nil
 }
 

@@ -8,17 +8,21 @@ import (
 	"holdfast/client"
 )
 
-// At is the value of --revision: the past revision that a command reads.
-type At struct{ revision uint64 }
+// At is the value of --revision: the past revision that a command reads, if it is given.
+type At struct {
+	revision uint64
+	flag     *pflag.Flag
+}
 
 // AddFlag adds --revision.
 func (a *At) AddFlag(fs *pflag.FlagSet) {
 	fs.Uint64Var(&a.revision, "revision", 0, "show what was there at a past `REVISION`")
+	a.flag = fs.Lookup("revision")
 }
 
 // Context gives the context of the reads.
 func (a *At) Context(ctx context.Context) context.Context {
-	if a.revision == 0 {
+	if !a.flag.Changed {
 		return ctx
 	}
 	return client.ReadAt(ctx, a.revision)

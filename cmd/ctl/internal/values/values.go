@@ -6,6 +6,7 @@ package values
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -24,6 +25,19 @@ func ParsePair(s string) (Pair, error) {
 		return Pair{}, fmt.Errorf("%q is neither KEY nor KEY=VALUE", s)
 	}
 	return Pair{key, value}, nil
+}
+
+// EditLabels returns labels without some and with others, which may replace some. It changes
+// the map that it is given, if there is one.
+func EditLabels(labels map[string]string, remove []string, set map[string]string) map[string]string {
+	for _, k := range remove {
+		delete(labels, k)
+	}
+	if labels == nil {
+		return maps.Clone(set)
+	}
+	maps.Copy(labels, set)
+	return labels
 }
 
 // ParseLabels reads KEY or KEY=VALUE entries; a later one wins.
