@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func (m *Manager) compareHashes(ctx context.Context) error {
 		m.hashes.set(f)
 		switch {
 		case f.Minority:
-			return errOtherState(f)
+			return errOtherState(self, f)
 		case f.Split:
 			m.cfg.Logger.Error("the managers have different states, and no majority has the same: "+
 				"stop all but one, and let the others join again with empty state folders",
@@ -105,9 +106,9 @@ func compare(record *agreement.Record, self uint64, own transport.Position, at s
 	return record.Judge(self, voters, others)
 }
 
-func errOtherState(f agreement.Finding) error {
+func errOtherState(self uint64, f agreement.Finding) error {
 	return errkind.New(errkind.Internal,
-		"the state of this manager differs from that of most others at revision %d, by a fault of its memory, its disk or its program",
-		f.Revision).
-		WithHint("remove it with: ctl member rm, empty its state folder, and let it join again")
+		"has another state than most managers at revision %d, by a fault of its memory, its disk or its program", f.Revision).
+		On("member", fmt.Sprint(self)).
+		WithHint("remove it with: ctl member rm %d, empty its state folder, and let it join again", self)
 }

@@ -58,8 +58,8 @@ func TestHashesAreCompared(t *testing.T) {
 			}
 		})
 	}
-	err := errOtherState(agreement.Finding{Revision: 128})
-	if !strings.Contains(err.Error(), "128") || errkind.Hint(err) == "" {
+	err := errOtherState(7, agreement.Finding{Revision: 128})
+	if !strings.Contains(err.Error(), "member 7") || !strings.Contains(err.Error(), "128") || !strings.Contains(errkind.Hint(err), "rm 7") {
 		t.Error(err)
 	}
 }

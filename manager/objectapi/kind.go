@@ -1,6 +1,8 @@
 package objectapi
 
 import (
+	"maps"
+
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
@@ -97,20 +99,29 @@ func annotationsOf(o state.Object) []*api.Annotations {
 // hasLabels tells whether an object has all of the labels; an empty value asks only for the
 // key.
 func hasLabels(o state.Object, want map[string]string) bool {
-	annotations := annotationsOf(o)
-next:
+	labels := labelsOf(o)
 	for key, value := range want {
-		for _, a := range annotations {
-			if have, ok := a.Labels[key]; ok {
-				if value != "" && have != value {
-					return false
-				}
-				continue next
-			}
+		if have, ok := labels[key]; !ok || value != "" && have != value {
+			return false
 		}
-		return false
 	}
 	return true
+}
+
+// labelsOf returns the labels of an object. A task has those of its service too.
+func labelsOf(o state.Object) map[string]string {
+	var labels map[string]string
+	for i, a := range annotationsOf(o) {
+		switch {
+		case i == 0 || len(labels) == 0:
+			labels = a.Labels
+		case len(a.Labels) > 0: // what comes first counts
+			both := maps.Clone(a.Labels)
+			maps.Copy(both, labels)
+			labels = both
+		}
+	}
+	return labels
 }
 
 // table makes a kind of a store's table.

@@ -66,21 +66,6 @@ func inWhere(err error) error {
 	return err
 }
 
-// labelsOf returns the labels of an object. A task has those of its service too.
-func labelsOf(o state.Object) map[string]string {
-	all := annotationsOf(o)
-	if len(all) == 1 {
-		return all[0].Labels
-	}
-	labels := map[string]string{}
-	for i := len(all) - 1; i >= 0; i-- { // what comes first counts
-		for k, v := range all[i].Labels {
-			labels[k] = v
-		}
-	}
-	return labels
-}
-
 // fieldOf returns a field that not all kinds have; ok is false if the object's has not.
 func fieldOf(o state.Object, field string) (value string, ok bool) {
 	switch o := o.(type) {
