@@ -75,6 +75,13 @@ const (
 	RemovedIDUsed Name = "removed-id-used"
 	// RequestForgotten: a request is run again while its first run waits to be committed.
 	RequestForgotten Name = "request-forgotten"
+	// UnconfirmedID: a request ID that is newer than HEAD is refused without making sure that this
+	// member leads.
+	UnconfirmedID Name = "unconfirmed-id"
+	// HeadPassed: HEAD stays where it is when ROOT goes past it, after a fault of the leader's own.
+	HeadPassed Name = "head-passed"
+	// HeadBegunAnew: an answer is told although HEAD was set to ROOT since it was made.
+	HeadBegunAnew Name = "head-begun-anew"
 	// MinRead: a read does not wait for the revision that it asks for.
 	MinRead Name = "min-read"
 )
@@ -112,6 +119,6 @@ func All() []Name {
 		ObjectMissing,
 		RemovedIDUsed,
 		RequestForgotten,
-		MinRead,
+		MinRead, UnconfirmedID, HeadPassed, HeadBegunAnew,
 	}
 }

@@ -29,14 +29,18 @@ func firstSeed(n mutant.Name) uint64 {
 		return 9
 	case mutant.ErrorAtOnce:
 		return 10
-	case mutant.ErrorWithoutReadIndex:
+	case mutant.ErrorWithoutReadIndex, mutant.HeadPassed:
 		return 17
+	case mutant.UnconfirmedID:
+		return 49
 	case mutant.OvertakenAfterJump:
 		return 50
 	case mutant.SuffixKept:
 		return 70
 	case mutant.JoinedReadIndex:
 		return 91
+	case mutant.HeadBegunAnew:
+		return 164
 	case mutant.SnapshotConfState:
 		return 171
 	}

@@ -86,11 +86,7 @@ func (c *cluster) call(ctx context.Context, caller *group, from, to uint64, meth
 	wait(ctx, r.outcome.Done(), nil)
 	err, known := r.outcome.Known()
 	if !known {
-		code := codes.Canceled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			code = codes.DeadlineExceeded
-		}
-		return nil, nil, status.Error(code, "the caller gave up")
+		return nil, nil, status.Error(codes.Canceled, "the caller gave up")
 	}
 	return r.data, r.trailer, err
 }

@@ -295,7 +295,7 @@ func (s *MemoryStore) refuse(t *holdfast.RawTransaction, term uint64) {
 // passed sets HEAD to ROOT after a transaction of the leader's own was applied that does not
 // wait: HEAD was set back after a fault, and what raft had then was applied all the same.
 func (s *MemoryStore) passed(term uint64) {
-	if !s.queue.leads(term) {
+	if !s.queue.leads(term) || s.opts.Planted.Has(mutant.HeadPassed) {
 		return
 	}
 	s.mu.Lock()

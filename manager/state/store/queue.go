@@ -58,7 +58,7 @@ func (q *queue) leads(term uint64) bool {
 func (q *queue) stands(term uint64, begun int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.leadsLocked(term) && q.begun == begun
+	return q.leadsLocked(term) && (q.begun == begun || q.planted.Has(mutant.HeadBegunAnew))
 }
 
 func (q *queue) leadsLocked(term uint64) bool { return term == q.elected && term > q.lost }

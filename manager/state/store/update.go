@@ -95,6 +95,9 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 		if err != nil {
 			return run{}, err
 		}
+		if newer != nil && s.opts.Planted.Has(mutant.UnconfirmedID) {
+			return run{}, newer
+		}
 		if r.err = newer; newer != nil {
 			return r, nil // true only if this member leads, which confirm finds out
 		}
