@@ -61,7 +61,7 @@ unit: ## Run all tests but those of test/, with the race detector.
 
 .PHONY: integration
 integration: ## Run the tests of test/: real processes, the simulator and a few mutants; short.
-	$(GO) test -short ./test/...
+	$(GO) test -count=1 -short ./test/... # Go's cache does not see the binaries that they start
 	$(GO) test -short -tags mutants -run TestMutants ./internal/mutant ./test/sim
 
 .PHONY: test
