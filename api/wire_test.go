@@ -58,10 +58,9 @@ func leftOut() []string {
 		ResolveAddressRequest ResolveAddressResponse StreamRaftMessageRequest
 		StreamRaftMessageResponse ClusterSnapshot Snapshot StoreSnapshot MaybeEncryptedRecord
 		Peer WeightedPeer`,
-		// SwarmKit's Watch.
+		// Kinds that we do not have.
 		`
-		Object SelectBy SelectByCustom SelectBySlot Watch WatchActionKind WatchMessage
-		WatchRequest`,
+		Object.extension Object.resource Object.volume`,
 		// No other message refers to it.
 		`
 		Image`,

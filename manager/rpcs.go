@@ -24,7 +24,9 @@ func classes() map[string]call.Class {
 		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo":      call.Local,
 		"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": call.Local,
 
-		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Txn": call.Writing,
+		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Scan": call.Reading,
+		objects + "Read": call.Reading, objects + "History": call.Reading, objects + "Diff": call.Reading,
+		objects + "Txn": call.Writing,
 		stacks + "Deploy": call.Writing, stacks + "List": call.Reading, stacks + "Remove": call.Writing,
 		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
 		cluster + "Compact": call.Writing,

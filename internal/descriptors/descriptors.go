@@ -39,11 +39,13 @@ func fileNames() []string {
 		"holdfast/api/raft.proto",
 		"holdfast/api/specs.proto",
 		"holdfast/api/types.proto",
+		"holdfast/api/watch.proto",
 		"holdfast/api/holdfast/cluster.proto",
 		"holdfast/api/holdfast/entry.proto",
 		"holdfast/api/holdfast/objects.proto",
 		"holdfast/api/holdfast/raft.proto",
 		"holdfast/api/holdfast/stacks.proto",
+		"holdfast/api/holdfast/watch.proto",
 	}
 }
 
