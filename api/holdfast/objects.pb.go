@@ -9,6 +9,7 @@ import (
 	_ "github.com/gogo/protobuf/gogoproto"
 	proto "github.com/gogo/protobuf/proto"
 	github_com_gogo_protobuf_sortkeys "github.com/gogo/protobuf/sortkeys"
+	types "github.com/gogo/protobuf/types"
 	api "holdfast/api"
 	io "io"
 	math "math"
@@ -68,6 +69,73 @@ func (x Kind) String() string {
 
 func (Kind) EnumDescriptor() ([]byte, []int) {
 	return fileDescriptor_3e9c5db2ef1d2f50, []int{0}
+}
+
+// Action is what a transaction did to an object.
+type Action int32
+
+const (
+	Action_ACTION_UNSPECIFIED Action = 0
+	Action_ACTION_CREATE      Action = 1
+	Action_ACTION_UPDATE      Action = 2
+	Action_ACTION_REMOVE      Action = 3
+)
+
+var Action_name = map[int32]string{
+	0: "ACTION_UNSPECIFIED",
+	1: "ACTION_CREATE",
+	2: "ACTION_UPDATE",
+	3: "ACTION_REMOVE",
+}
+
+var Action_value = map[string]int32{
+	"ACTION_UNSPECIFIED": 0,
+	"ACTION_CREATE":      1,
+	"ACTION_UPDATE":      2,
+	"ACTION_REMOVE":      3,
+}
+
+func (x Action) String() string {
+	return proto.EnumName(Action_name, int32(x))
+}
+
+func (Action) EnumDescriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{1}
+}
+
+// Sort is the order of a list. What is equal comes in the order of IDs.
+type Sort int32
+
+const (
+	Sort_SORT_ID Sort = 0
+	// Without regard to case.
+	Sort_SORT_NAME Sort = 1
+	// By the revision that created the object.
+	Sort_SORT_CREATED Sort = 2
+	// By the revision that changed the object last.
+	Sort_SORT_CHANGED Sort = 3
+)
+
+var Sort_name = map[int32]string{
+	0: "SORT_ID",
+	1: "SORT_NAME",
+	2: "SORT_CREATED",
+	3: "SORT_CHANGED",
+}
+
+var Sort_value = map[string]int32{
+	"SORT_ID":      0,
+	"SORT_NAME":    1,
+	"SORT_CREATED": 2,
+	"SORT_CHANGED": 3,
+}
+
+func (x Sort) String() string {
+	return proto.EnumName(Sort_name, int32(x))
+}
+
+func (Sort) EnumDescriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{2}
 }
 
 // Object is one object of any kind. The numbers are those of StoreAction.
@@ -489,8 +557,15 @@ type ListRequest struct {
 	Selector Selector `protobuf:"bytes,2,opt,name=selector,proto3" json:"selector"`
 	// Most objects in the reply; 0 means the server's bound.
 	Limit uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Token of the reply before, to go on where it ended, at its revision.
-	Continue         string `protobuf:"bytes,4,opt,name=continue,proto3" json:"continue,omitempty"`
+	// Token of the reply before, to go on where it ended, at its revision. The rest of the
+	// request must be the same.
+	Continue string `protobuf:"bytes,4,opt,name=continue,proto3" json:"continue,omitempty"`
+	// Only count: the reply has no objects, and their number in remaining.
+	CountOnly bool `protobuf:"varint,5,opt,name=count_only,json=countOnly,proto3" json:"count_only,omitempty"`
+	// Of each object send the ID, the meta and the name only.
+	KeysOnly         bool   `protobuf:"varint,6,opt,name=keys_only,json=keysOnly,proto3" json:"keys_only,omitempty"`
+	Sort             Sort   `protobuf:"varint,7,opt,name=sort,proto3,enum=holdfast.v1.Sort" json:"sort,omitempty"`
+	Descending       bool   `protobuf:"varint,8,opt,name=descending,proto3" json:"descending,omitempty"`
 	XXX_unrecognized []byte `json:"-"`
 }
 
@@ -549,6 +624,34 @@ func (m *ListRequest) GetContinue() string {
 		return m.Continue
 	}
 	return ""
+}
+
+func (m *ListRequest) GetCountOnly() bool {
+	if m != nil {
+		return m.CountOnly
+	}
+	return false
+}
+
+func (m *ListRequest) GetKeysOnly() bool {
+	if m != nil {
+		return m.KeysOnly
+	}
+	return false
+}
+
+func (m *ListRequest) GetSort() Sort {
+	if m != nil {
+		return m.Sort
+	}
+	return Sort_SORT_ID
+}
+
+func (m *ListRequest) GetDescending() bool {
+	if m != nil {
+		return m.Descending
+	}
+	return false
 }
 
 type ListResponse struct {
@@ -619,6 +722,838 @@ func (m *ListResponse) GetRemaining() uint64 {
 	return 0
 }
 
+type ReadRequest struct {
+	// At most 64. None may have a continue token.
+	Operations       []*ReadOperation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
+	XXX_unrecognized []byte           `json:"-"`
+}
+
+func (m *ReadRequest) Reset()         { *m = ReadRequest{} }
+func (m *ReadRequest) String() string { return proto.CompactTextString(m) }
+func (*ReadRequest) ProtoMessage()    {}
+func (*ReadRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{6}
+}
+func (m *ReadRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ReadRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *ReadRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ReadRequest.Merge(m, src)
+}
+func (m *ReadRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *ReadRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_ReadRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ReadRequest proto.InternalMessageInfo
+
+func (m *ReadRequest) GetOperations() []*ReadOperation {
+	if m != nil {
+		return m.Operations
+	}
+	return nil
+}
+
+type ReadOperation struct {
+	// Types that are valid to be assigned to Op:
+	//	*ReadOperation_Get
+	//	*ReadOperation_List
+	Op               isReadOperation_Op `protobuf_oneof:"op"`
+	XXX_unrecognized []byte             `json:"-"`
+}
+
+func (m *ReadOperation) Reset()         { *m = ReadOperation{} }
+func (m *ReadOperation) String() string { return proto.CompactTextString(m) }
+func (*ReadOperation) ProtoMessage()    {}
+func (*ReadOperation) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{7}
+}
+func (m *ReadOperation) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ReadOperation) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *ReadOperation) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ReadOperation.Merge(m, src)
+}
+func (m *ReadOperation) XXX_Size() int {
+	return m.Size()
+}
+func (m *ReadOperation) XXX_DiscardUnknown() {
+	xxx_messageInfo_ReadOperation.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ReadOperation proto.InternalMessageInfo
+
+type isReadOperation_Op interface {
+	isReadOperation_Op()
+	Equal(interface{}) bool
+	MarshalTo([]byte) (int, error)
+	Size() int
+}
+
+type ReadOperation_Get struct {
+	Get *GetRequest `protobuf:"bytes,1,opt,name=get,proto3,oneof" json:"get,omitempty"`
+}
+type ReadOperation_List struct {
+	List *ListRequest `protobuf:"bytes,2,opt,name=list,proto3,oneof" json:"list,omitempty"`
+}
+
+func (*ReadOperation_Get) isReadOperation_Op()  {}
+func (*ReadOperation_List) isReadOperation_Op() {}
+
+func (m *ReadOperation) GetOp() isReadOperation_Op {
+	if m != nil {
+		return m.Op
+	}
+	return nil
+}
+
+func (m *ReadOperation) GetGet() *GetRequest {
+	if x, ok := m.GetOp().(*ReadOperation_Get); ok {
+		return x.Get
+	}
+	return nil
+}
+
+func (m *ReadOperation) GetList() *ListRequest {
+	if x, ok := m.GetOp().(*ReadOperation_List); ok {
+		return x.List
+	}
+	return nil
+}
+
+// XXX_OneofWrappers is for the internal use of the proto package.
+func (*ReadOperation) XXX_OneofWrappers() []interface{} {
+	return []interface{}{
+		(*ReadOperation_Get)(nil),
+		(*ReadOperation_List)(nil),
+	}
+}
+
+type ReadResponse struct {
+	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What each operation found, in order.
+	Results          []*ReadResult `protobuf:"bytes,2,rep,name=results,proto3" json:"results,omitempty"`
+	XXX_unrecognized []byte        `json:"-"`
+}
+
+func (m *ReadResponse) Reset()         { *m = ReadResponse{} }
+func (m *ReadResponse) String() string { return proto.CompactTextString(m) }
+func (*ReadResponse) ProtoMessage()    {}
+func (*ReadResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{8}
+}
+func (m *ReadResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ReadResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *ReadResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ReadResponse.Merge(m, src)
+}
+func (m *ReadResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *ReadResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_ReadResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ReadResponse proto.InternalMessageInfo
+
+func (m *ReadResponse) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+func (m *ReadResponse) GetResults() []*ReadResult {
+	if m != nil {
+		return m.Results
+	}
+	return nil
+}
+
+type ReadResult struct {
+	// Types that are valid to be assigned to Result:
+	//	*ReadResult_Get
+	//	*ReadResult_List
+	Result           isReadResult_Result `protobuf_oneof:"result"`
+	XXX_unrecognized []byte              `json:"-"`
+}
+
+func (m *ReadResult) Reset()         { *m = ReadResult{} }
+func (m *ReadResult) String() string { return proto.CompactTextString(m) }
+func (*ReadResult) ProtoMessage()    {}
+func (*ReadResult) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{9}
+}
+func (m *ReadResult) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ReadResult) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *ReadResult) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ReadResult.Merge(m, src)
+}
+func (m *ReadResult) XXX_Size() int {
+	return m.Size()
+}
+func (m *ReadResult) XXX_DiscardUnknown() {
+	xxx_messageInfo_ReadResult.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ReadResult proto.InternalMessageInfo
+
+type isReadResult_Result interface {
+	isReadResult_Result()
+	Equal(interface{}) bool
+	MarshalTo([]byte) (int, error)
+	Size() int
+}
+
+type ReadResult_Get struct {
+	Get *GetResponse `protobuf:"bytes,1,opt,name=get,proto3,oneof" json:"get,omitempty"`
+}
+type ReadResult_List struct {
+	List *ListResponse `protobuf:"bytes,2,opt,name=list,proto3,oneof" json:"list,omitempty"`
+}
+
+func (*ReadResult_Get) isReadResult_Result()  {}
+func (*ReadResult_List) isReadResult_Result() {}
+
+func (m *ReadResult) GetResult() isReadResult_Result {
+	if m != nil {
+		return m.Result
+	}
+	return nil
+}
+
+func (m *ReadResult) GetGet() *GetResponse {
+	if x, ok := m.GetResult().(*ReadResult_Get); ok {
+		return x.Get
+	}
+	return nil
+}
+
+func (m *ReadResult) GetList() *ListResponse {
+	if x, ok := m.GetResult().(*ReadResult_List); ok {
+		return x.List
+	}
+	return nil
+}
+
+// XXX_OneofWrappers is for the internal use of the proto package.
+func (*ReadResult) XXX_OneofWrappers() []interface{} {
+	return []interface{}{
+		(*ReadResult_Get)(nil),
+		(*ReadResult_List)(nil),
+	}
+}
+
+type HistoryRequest struct {
+	Kind Kind `protobuf:"varint,1,opt,name=kind,proto3,enum=holdfast.v1.Kind" json:"kind,omitempty"`
+	// ID, or else name: exactly one of them. A name stands for every object that has or had it.
+	ID   string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Most versions in the reply; 0 means the server's bound.
+	Limit       uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Continue    string `protobuf:"bytes,5,opt,name=continue,proto3" json:"continue,omitempty"`
+	NewestFirst bool   `protobuf:"varint,6,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
+	// Tell what each version changed, field by field.
+	Fields           bool   `protobuf:"varint,7,opt,name=fields,proto3" json:"fields,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *HistoryRequest) Reset()         { *m = HistoryRequest{} }
+func (m *HistoryRequest) String() string { return proto.CompactTextString(m) }
+func (*HistoryRequest) ProtoMessage()    {}
+func (*HistoryRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{10}
+}
+func (m *HistoryRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *HistoryRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *HistoryRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_HistoryRequest.Merge(m, src)
+}
+func (m *HistoryRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *HistoryRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_HistoryRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_HistoryRequest proto.InternalMessageInfo
+
+func (m *HistoryRequest) GetKind() Kind {
+	if m != nil {
+		return m.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (m *HistoryRequest) GetID() string {
+	if m != nil {
+		return m.ID
+	}
+	return ""
+}
+
+func (m *HistoryRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *HistoryRequest) GetLimit() uint32 {
+	if m != nil {
+		return m.Limit
+	}
+	return 0
+}
+
+func (m *HistoryRequest) GetContinue() string {
+	if m != nil {
+		return m.Continue
+	}
+	return ""
+}
+
+func (m *HistoryRequest) GetNewestFirst() bool {
+	if m != nil {
+		return m.NewestFirst
+	}
+	return false
+}
+
+func (m *HistoryRequest) GetFields() bool {
+	if m != nil {
+		return m.Fields
+	}
+	return false
+}
+
+type HistoryResponse struct {
+	Versions []*Version `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// Revision that was read, and the oldest one that can be read.
+	Revision uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Floor    uint64 `protobuf:"varint,3,opt,name=floor,proto3" json:"floor,omitempty"`
+	// Token for the next page; empty when this was the last.
+	Continue         string `protobuf:"bytes,4,opt,name=continue,proto3" json:"continue,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *HistoryResponse) Reset()         { *m = HistoryResponse{} }
+func (m *HistoryResponse) String() string { return proto.CompactTextString(m) }
+func (*HistoryResponse) ProtoMessage()    {}
+func (*HistoryResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{11}
+}
+func (m *HistoryResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *HistoryResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *HistoryResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_HistoryResponse.Merge(m, src)
+}
+func (m *HistoryResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *HistoryResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_HistoryResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_HistoryResponse proto.InternalMessageInfo
+
+func (m *HistoryResponse) GetVersions() []*Version {
+	if m != nil {
+		return m.Versions
+	}
+	return nil
+}
+
+func (m *HistoryResponse) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+func (m *HistoryResponse) GetFloor() uint64 {
+	if m != nil {
+		return m.Floor
+	}
+	return 0
+}
+
+func (m *HistoryResponse) GetContinue() string {
+	if m != nil {
+		return m.Continue
+	}
+	return ""
+}
+
+// Version is what one transaction did to an object.
+type Version struct {
+	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Action   Action `protobuf:"varint,2,opt,name=action,proto3,enum=holdfast.v1.Action" json:"action,omitempty"`
+	// The object as it was left; for a removal, as it was before.
+	Object *Object          `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
+	At     *types.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	// Who asked, and why, in their words.
+	Actor   string      `protobuf:"bytes,5,opt,name=actor,proto3" json:"actor,omitempty"`
+	Message string      `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
+	Fields  []FieldDiff `protobuf:"bytes,7,rep,name=fields,proto3" json:"fields"`
+	// The transaction is below the floor: the version is known, who made it and what it changed
+	// are not.
+	Compacted        bool   `protobuf:"varint,8,opt,name=compacted,proto3" json:"compacted,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *Version) Reset()         { *m = Version{} }
+func (m *Version) String() string { return proto.CompactTextString(m) }
+func (*Version) ProtoMessage()    {}
+func (*Version) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{12}
+}
+func (m *Version) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Version) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *Version) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Version.Merge(m, src)
+}
+func (m *Version) XXX_Size() int {
+	return m.Size()
+}
+func (m *Version) XXX_DiscardUnknown() {
+	xxx_messageInfo_Version.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Version proto.InternalMessageInfo
+
+func (m *Version) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+func (m *Version) GetAction() Action {
+	if m != nil {
+		return m.Action
+	}
+	return Action_ACTION_UNSPECIFIED
+}
+
+func (m *Version) GetObject() *Object {
+	if m != nil {
+		return m.Object
+	}
+	return nil
+}
+
+func (m *Version) GetAt() *types.Timestamp {
+	if m != nil {
+		return m.At
+	}
+	return nil
+}
+
+func (m *Version) GetActor() string {
+	if m != nil {
+		return m.Actor
+	}
+	return ""
+}
+
+func (m *Version) GetMessage() string {
+	if m != nil {
+		return m.Message
+	}
+	return ""
+}
+
+func (m *Version) GetFields() []FieldDiff {
+	if m != nil {
+		return m.Fields
+	}
+	return nil
+}
+
+func (m *Version) GetCompacted() bool {
+	if m != nil {
+		return m.Compacted
+	}
+	return false
+}
+
+type DiffRequest struct {
+	// Revisions to compare. A to of 0 is the present one. A from of 0 is, for one object, what
+	// was there before its last change up to to; else it is the empty store.
+	From uint64 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To   uint64 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	// Compare only one kind, or only one object of it, by its ID or by its name.
+	Kind Kind   `protobuf:"varint,3,opt,name=kind,proto3,enum=holdfast.v1.Kind" json:"kind,omitempty"`
+	ID   string `protobuf:"bytes,4,opt,name=id,proto3" json:"id,omitempty"`
+	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	// Most objects in the reply; 0 means the server's bound.
+	Limit            uint32 `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`
+	Continue         string `protobuf:"bytes,7,opt,name=continue,proto3" json:"continue,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *DiffRequest) Reset()         { *m = DiffRequest{} }
+func (m *DiffRequest) String() string { return proto.CompactTextString(m) }
+func (*DiffRequest) ProtoMessage()    {}
+func (*DiffRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{13}
+}
+func (m *DiffRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *DiffRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *DiffRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_DiffRequest.Merge(m, src)
+}
+func (m *DiffRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *DiffRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_DiffRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_DiffRequest proto.InternalMessageInfo
+
+func (m *DiffRequest) GetFrom() uint64 {
+	if m != nil {
+		return m.From
+	}
+	return 0
+}
+
+func (m *DiffRequest) GetTo() uint64 {
+	if m != nil {
+		return m.To
+	}
+	return 0
+}
+
+func (m *DiffRequest) GetKind() Kind {
+	if m != nil {
+		return m.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (m *DiffRequest) GetID() string {
+	if m != nil {
+		return m.ID
+	}
+	return ""
+}
+
+func (m *DiffRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *DiffRequest) GetLimit() uint32 {
+	if m != nil {
+		return m.Limit
+	}
+	return 0
+}
+
+func (m *DiffRequest) GetContinue() string {
+	if m != nil {
+		return m.Continue
+	}
+	return ""
+}
+
+type DiffResponse struct {
+	// Revisions that were compared.
+	From uint64 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To   uint64 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	// What differs, in the order of kinds, then of IDs.
+	Objects          []*ObjectDiff `protobuf:"bytes,3,rep,name=objects,proto3" json:"objects,omitempty"`
+	Continue         string        `protobuf:"bytes,4,opt,name=continue,proto3" json:"continue,omitempty"`
+	Remaining        uint64        `protobuf:"varint,5,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	XXX_unrecognized []byte        `json:"-"`
+}
+
+func (m *DiffResponse) Reset()         { *m = DiffResponse{} }
+func (m *DiffResponse) String() string { return proto.CompactTextString(m) }
+func (*DiffResponse) ProtoMessage()    {}
+func (*DiffResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{14}
+}
+func (m *DiffResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *DiffResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *DiffResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_DiffResponse.Merge(m, src)
+}
+func (m *DiffResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *DiffResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_DiffResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_DiffResponse proto.InternalMessageInfo
+
+func (m *DiffResponse) GetFrom() uint64 {
+	if m != nil {
+		return m.From
+	}
+	return 0
+}
+
+func (m *DiffResponse) GetTo() uint64 {
+	if m != nil {
+		return m.To
+	}
+	return 0
+}
+
+func (m *DiffResponse) GetObjects() []*ObjectDiff {
+	if m != nil {
+		return m.Objects
+	}
+	return nil
+}
+
+func (m *DiffResponse) GetContinue() string {
+	if m != nil {
+		return m.Continue
+	}
+	return ""
+}
+
+func (m *DiffResponse) GetRemaining() uint64 {
+	if m != nil {
+		return m.Remaining
+	}
+	return 0
+}
+
+// ObjectDiff tells how one object differs.
+type ObjectDiff struct {
+	Kind Kind   `protobuf:"varint,1,opt,name=kind,proto3,enum=holdfast.v1.Kind" json:"kind,omitempty"`
+	ID   string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether the object was added, changed or removed.
+	Action Action `protobuf:"varint,4,opt,name=action,proto3,enum=holdfast.v1.Action" json:"action,omitempty"`
+	// Of a changed object, without its meta.
+	Fields           []FieldDiff `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields"`
+	XXX_unrecognized []byte      `json:"-"`
+}
+
+func (m *ObjectDiff) Reset()         { *m = ObjectDiff{} }
+func (m *ObjectDiff) String() string { return proto.CompactTextString(m) }
+func (*ObjectDiff) ProtoMessage()    {}
+func (*ObjectDiff) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{15}
+}
+func (m *ObjectDiff) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *ObjectDiff) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *ObjectDiff) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_ObjectDiff.Merge(m, src)
+}
+func (m *ObjectDiff) XXX_Size() int {
+	return m.Size()
+}
+func (m *ObjectDiff) XXX_DiscardUnknown() {
+	xxx_messageInfo_ObjectDiff.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_ObjectDiff proto.InternalMessageInfo
+
+func (m *ObjectDiff) GetKind() Kind {
+	if m != nil {
+		return m.Kind
+	}
+	return Kind_KIND_UNSPECIFIED
+}
+
+func (m *ObjectDiff) GetID() string {
+	if m != nil {
+		return m.ID
+	}
+	return ""
+}
+
+func (m *ObjectDiff) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *ObjectDiff) GetAction() Action {
+	if m != nil {
+		return m.Action
+	}
+	return Action_ACTION_UNSPECIFIED
+}
+
+func (m *ObjectDiff) GetFields() []FieldDiff {
+	if m != nil {
+		return m.Fields
+	}
+	return nil
+}
+
+// FieldDiff is a field that differs.
+type FieldDiff struct {
+	// Such as "spec.task.container.image" or "spec.annotations.labels[tier]".
+	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Values in protobuf's JSON; empty where there is none.
+	Old string `protobuf:"bytes,2,opt,name=old,proto3" json:"old,omitempty"`
+	New string `protobuf:"bytes,3,opt,name=new,proto3" json:"new,omitempty"`
+	// The values are secret and are not told.
+	Secret           bool   `protobuf:"varint,4,opt,name=secret,proto3" json:"secret,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *FieldDiff) Reset()         { *m = FieldDiff{} }
+func (m *FieldDiff) String() string { return proto.CompactTextString(m) }
+func (*FieldDiff) ProtoMessage()    {}
+func (*FieldDiff) Descriptor() ([]byte, []int) {
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{16}
+}
+func (m *FieldDiff) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *FieldDiff) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *FieldDiff) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_FieldDiff.Merge(m, src)
+}
+func (m *FieldDiff) XXX_Size() int {
+	return m.Size()
+}
+func (m *FieldDiff) XXX_DiscardUnknown() {
+	xxx_messageInfo_FieldDiff.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_FieldDiff proto.InternalMessageInfo
+
+func (m *FieldDiff) GetPath() string {
+	if m != nil {
+		return m.Path
+	}
+	return ""
+}
+
+func (m *FieldDiff) GetOld() string {
+	if m != nil {
+		return m.Old
+	}
+	return ""
+}
+
+func (m *FieldDiff) GetNew() string {
+	if m != nil {
+		return m.New
+	}
+	return ""
+}
+
+func (m *FieldDiff) GetSecret() bool {
+	if m != nil {
+		return m.Secret
+	}
+	return false
+}
+
 // Precondition must hold when the transaction runs, or nothing is done and the call ends
 // with Aborted.
 type Precondition struct {
@@ -635,7 +1570,7 @@ func (m *Precondition) Reset()         { *m = Precondition{} }
 func (m *Precondition) String() string { return proto.CompactTextString(m) }
 func (*Precondition) ProtoMessage()    {}
 func (*Precondition) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{6}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{17}
 }
 func (m *Precondition) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -734,7 +1669,7 @@ func (m *Update) Reset()         { *m = Update{} }
 func (m *Update) String() string { return proto.CompactTextString(m) }
 func (*Update) ProtoMessage()    {}
 func (*Update) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{7}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{18}
 }
 func (m *Update) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -786,7 +1721,7 @@ func (m *Remove) Reset()         { *m = Remove{} }
 func (m *Remove) String() string { return proto.CompactTextString(m) }
 func (*Remove) ProtoMessage()    {}
 func (*Remove) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{8}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{19}
 }
 func (m *Remove) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -846,7 +1781,7 @@ func (m *Operation) Reset()         { *m = Operation{} }
 func (m *Operation) String() string { return proto.CompactTextString(m) }
 func (*Operation) ProtoMessage()    {}
 func (*Operation) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{9}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{20}
 }
 func (m *Operation) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -940,7 +1875,7 @@ func (m *TxnRequest) Reset()         { *m = TxnRequest{} }
 func (m *TxnRequest) String() string { return proto.CompactTextString(m) }
 func (*TxnRequest) ProtoMessage()    {}
 func (*TxnRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{10}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{21}
 }
 func (m *TxnRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -990,7 +1925,7 @@ func (m *TxnResponse) Reset()         { *m = TxnResponse{} }
 func (m *TxnResponse) String() string { return proto.CompactTextString(m) }
 func (*TxnResponse) ProtoMessage()    {}
 func (*TxnResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_3e9c5db2ef1d2f50, []int{11}
+	return fileDescriptor_3e9c5db2ef1d2f50, []int{22}
 }
 func (m *TxnResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -1031,6 +1966,8 @@ func (m *TxnResponse) GetObjects() []*Object {
 
 func init() {
 	proto.RegisterEnum("holdfast.v1.Kind", Kind_name, Kind_value)
+	proto.RegisterEnum("holdfast.v1.Action", Action_name, Action_value)
+	proto.RegisterEnum("holdfast.v1.Sort", Sort_name, Sort_value)
 	proto.RegisterType((*Object)(nil), "holdfast.v1.Object")
 	proto.RegisterType((*GetRequest)(nil), "holdfast.v1.GetRequest")
 	proto.RegisterType((*GetResponse)(nil), "holdfast.v1.GetResponse")
@@ -1038,6 +1975,17 @@ func init() {
 	proto.RegisterMapType((map[string]string)(nil), "holdfast.v1.Selector.LabelsEntry")
 	proto.RegisterType((*ListRequest)(nil), "holdfast.v1.ListRequest")
 	proto.RegisterType((*ListResponse)(nil), "holdfast.v1.ListResponse")
+	proto.RegisterType((*ReadRequest)(nil), "holdfast.v1.ReadRequest")
+	proto.RegisterType((*ReadOperation)(nil), "holdfast.v1.ReadOperation")
+	proto.RegisterType((*ReadResponse)(nil), "holdfast.v1.ReadResponse")
+	proto.RegisterType((*ReadResult)(nil), "holdfast.v1.ReadResult")
+	proto.RegisterType((*HistoryRequest)(nil), "holdfast.v1.HistoryRequest")
+	proto.RegisterType((*HistoryResponse)(nil), "holdfast.v1.HistoryResponse")
+	proto.RegisterType((*Version)(nil), "holdfast.v1.Version")
+	proto.RegisterType((*DiffRequest)(nil), "holdfast.v1.DiffRequest")
+	proto.RegisterType((*DiffResponse)(nil), "holdfast.v1.DiffResponse")
+	proto.RegisterType((*ObjectDiff)(nil), "holdfast.v1.ObjectDiff")
+	proto.RegisterType((*FieldDiff)(nil), "holdfast.v1.FieldDiff")
 	proto.RegisterType((*Precondition)(nil), "holdfast.v1.Precondition")
 	proto.RegisterType((*Update)(nil), "holdfast.v1.Update")
 	proto.RegisterType((*Remove)(nil), "holdfast.v1.Remove")
@@ -1051,85 +1999,127 @@ func init() {
 }
 
 var fileDescriptor_3e9c5db2ef1d2f50 = []byte{
-	// 1244 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xa4, 0x96, 0xcb, 0x92, 0xdb, 0x44,
-	0x17, 0xc7, 0x2d, 0x4b, 0x23, 0x5b, 0x47, 0xe3, 0x89, 0xbf, 0xfe, 0x42, 0x50, 0x9c, 0xe0, 0x19,
-	0x9c, 0x02, 0xa6, 0x80, 0x78, 0x0a, 0x73, 0x49, 0x42, 0x16, 0x80, 0x2f, 0x49, 0x5c, 0x13, 0xec,
-	0x54, 0xdb, 0x09, 0x14, 0x9b, 0x29, 0x8d, 0xd5, 0x99, 0x34, 0xb6, 0x25, 0xa1, 0xee, 0x99, 0xcc,
-	0x3c, 0x00, 0x0b, 0x8a, 0x0d, 0x05, 0x7b, 0xd8, 0xf2, 0x0c, 0x3c, 0x41, 0x96, 0x59, 0x66, 0x35,
-	0x45, 0x39, 0x0f, 0x02, 0xd5, 0x17, 0x5f, 0x34, 0xd8, 0x81, 0x54, 0x76, 0x7d, 0xf9, 0xfd, 0xfb,
-	0x9c, 0x23, 0xfd, 0x4f, 0x4b, 0x70, 0xe5, 0x51, 0x34, 0x0a, 0x1e, 0xfa, 0x8c, 0xef, 0xf8, 0x31,
-	0xdd, 0x99, 0x4d, 0xa2, 0xfd, 0x6f, 0xc9, 0x80, 0xb3, 0x6a, 0x9c, 0x44, 0x3c, 0x42, 0xee, 0x74,
-	0xbd, 0x7a, 0xf4, 0x41, 0xe9, 0xfc, 0x41, 0x74, 0x10, 0xc9, 0xf5, 0x1d, 0x31, 0x52, 0x48, 0xa9,
-	0x94, 0x3a, 0x27, 0x25, 0x2f, 0x79, 0xa9, 0x3d, 0x16, 0x93, 0xc1, 0xf2, 0x1d, 0x7e, 0x12, 0x13,
-	0xbd, 0x53, 0xf9, 0xc1, 0x04, 0xbb, 0x2b, 0x4f, 0x41, 0x55, 0xb0, 0xc2, 0x28, 0x20, 0x5e, 0x76,
-	0xcb, 0xd8, 0x76, 0x6b, 0x5e, 0x35, 0x88, 0x06, 0x43, 0x92, 0x54, 0xd9, 0x63, 0x3f, 0x19, 0x0f,
-	0xa9, 0xc8, 0xa9, 0xda, 0x89, 0x02, 0x72, 0x27, 0x83, 0x25, 0x87, 0xae, 0x41, 0x8e, 0x91, 0xe4,
-	0x88, 0x0e, 0x88, 0x67, 0x4a, 0xc9, 0xa5, 0x65, 0x92, 0x9e, 0x42, 0xee, 0x64, 0xf0, 0x94, 0x16,
-	0x81, 0xb8, 0xcf, 0x86, 0x9e, 0xb5, 0x3a, 0x50, 0xdf, 0x67, 0x43, 0x11, 0x48, 0x70, 0x22, 0x50,
-	0x48, 0xf8, 0xe3, 0x28, 0x19, 0x7a, 0x6b, 0xab, 0x03, 0x75, 0x14, 0x22, 0x02, 0x69, 0x5a, 0x08,
-	0x07, 0xa3, 0x43, 0xc6, 0x49, 0xe2, 0xd9, 0xab, 0x85, 0x0d, 0x85, 0x08, 0xa1, 0xa6, 0xd1, 0x47,
-	0x60, 0x33, 0x32, 0x48, 0x08, 0xf7, 0x72, 0x52, 0x57, 0x5a, 0x5e, 0x99, 0x20, 0xee, 0x64, 0xb0,
-	0x66, 0x85, 0x6a, 0x10, 0x85, 0x0f, 0xe9, 0x81, 0x07, 0xab, 0x55, 0x0d, 0x49, 0x08, 0x95, 0x62,
-	0xeb, 0x79, 0xb0, 0xb9, 0x9f, 0x1c, 0x10, 0x5e, 0xd9, 0x03, 0xb8, 0x4d, 0x38, 0x26, 0xdf, 0x1d,
-	0x12, 0xc6, 0xd1, 0x5b, 0x60, 0x0d, 0x69, 0x18, 0x78, 0xc6, 0x96, 0xb1, 0xbd, 0x51, 0xfb, 0x5f,
-	0x75, 0xc1, 0x1b, 0xd5, 0x5d, 0x1a, 0x06, 0x58, 0x6e, 0xa3, 0x0b, 0x90, 0xa5, 0x81, 0x7c, 0x67,
-	0x4e, 0xdd, 0x9e, 0x9c, 0x6e, 0x66, 0xdb, 0x4d, 0x9c, 0xa5, 0x01, 0x42, 0x60, 0x85, 0xfe, 0x58,
-	0xbd, 0x1a, 0x07, 0xcb, 0x71, 0xe5, 0x01, 0xb8, 0x32, 0x00, 0x8b, 0xa3, 0x90, 0x11, 0xf4, 0x1e,
-	0xd8, 0xca, 0x40, 0x32, 0x86, 0x5b, 0xfb, 0x7f, 0x2a, 0x86, 0x72, 0x05, 0xd6, 0x08, 0x2a, 0x41,
-	0x3e, 0x21, 0x47, 0x94, 0xd1, 0x28, 0x94, 0xd1, 0x2c, 0x3c, 0x9b, 0x57, 0xfe, 0x5a, 0x83, 0x7c,
-	0x8f, 0x8c, 0xc8, 0x80, 0x47, 0x09, 0xba, 0x08, 0x26, 0x0d, 0x98, 0x67, 0x6c, 0x99, 0xdb, 0x4e,
-	0x3d, 0x37, 0x39, 0xdd, 0x34, 0xdb, 0x4d, 0x86, 0xc5, 0x1a, 0xda, 0x01, 0x97, 0x06, 0x7b, 0x71,
-	0x42, 0x1e, 0xd2, 0x63, 0xc2, 0xbc, 0xac, 0x44, 0x36, 0x26, 0xa7, 0x9b, 0xd0, 0x6e, 0xde, 0xd3,
-	0xab, 0x18, 0x68, 0x30, 0x1d, 0xa3, 0xf3, 0xb0, 0x26, 0x12, 0x67, 0x9e, 0x29, 0x50, 0xac, 0x26,
-	0xe8, 0x0a, 0x14, 0xc4, 0x60, 0x7e, 0x90, 0x25, 0x77, 0xd7, 0xc5, 0xe2, 0x4c, 0x7a, 0x03, 0xec,
-	0x91, 0xbf, 0x4f, 0x46, 0xcc, 0x5b, 0xdb, 0x32, 0xb7, 0xdd, 0xda, 0x9b, 0xa9, 0xe2, 0xa6, 0xd9,
-	0x56, 0xef, 0x4a, 0xa6, 0x15, 0xf2, 0xe4, 0x04, 0x6b, 0x81, 0x48, 0x53, 0x5b, 0x75, 0x4f, 0x54,
-	0x62, 0xcf, 0xd3, 0xd4, 0x66, 0x16, 0x05, 0x81, 0x46, 0xda, 0x01, 0x43, 0x6f, 0x43, 0x5e, 0x74,
-	0x84, 0xa4, 0x73, 0x92, 0x76, 0x27, 0xa7, 0x9b, 0x39, 0xd1, 0x2d, 0x02, 0xcd, 0x89, 0xcd, 0xb6,
-	0xaa, 0x5f, 0x5b, 0x53, 0xa2, 0xf9, 0xf9, 0xc1, 0xda, 0xbc, 0xf2, 0x60, 0x8d, 0x08, 0xc1, 0xfb,
-	0x00, 0xca, 0x5b, 0x92, 0x77, 0x24, 0x5f, 0x98, 0x9c, 0x6e, 0x3a, 0xca, 0x7b, 0x02, 0x77, 0x14,
-	0xa0, 0x69, 0xe5, 0x29, 0x49, 0xc3, 0x9c, 0x56, 0x9e, 0x93, 0xb4, 0x02, 0x04, 0xdd, 0x84, 0x8d,
-	0x80, 0x30, 0x9a, 0x90, 0x60, 0x8f, 0x71, 0x9f, 0x13, 0xe6, 0xb9, 0x5b, 0xe6, 0xf6, 0x46, 0xed,
-	0x8d, 0x55, 0xfd, 0xd8, 0x13, 0x14, 0x2e, 0x68, 0x91, 0x9c, 0x31, 0xf4, 0x31, 0xd8, 0x5a, 0xbd,
-	0xfe, 0x5f, 0xd4, 0x1a, 0x46, 0x35, 0x58, 0x4b, 0xa2, 0x11, 0x61, 0x5e, 0x41, 0xaa, 0x2e, 0xaf,
-	0xba, 0x6c, 0x70, 0x34, 0x22, 0x58, 0xa1, 0xa8, 0x0d, 0xee, 0x98, 0x8c, 0xf7, 0x49, 0xc2, 0x1e,
-	0xd1, 0x98, 0x79, 0x1b, 0x52, 0xf9, 0xce, 0x2a, 0x65, 0x2f, 0x26, 0x83, 0xea, 0x97, 0x33, 0x1e,
-	0x2f, 0x6a, 0x85, 0xaf, 0x1e, 0x3f, 0x22, 0x09, 0xf1, 0xce, 0xc9, 0xee, 0x50, 0x93, 0xd2, 0x0d,
-	0x70, 0x17, 0xec, 0x80, 0x8a, 0x60, 0x0e, 0xc9, 0x89, 0xec, 0x0d, 0x07, 0x8b, 0xa1, 0x90, 0x1d,
-	0xf9, 0xa3, 0x43, 0x75, 0x45, 0x3a, 0x58, 0x4d, 0x3e, 0xcd, 0x5e, 0x37, 0x2a, 0xbf, 0x19, 0xe0,
-	0xde, 0xa5, 0xec, 0x65, 0x9b, 0xf7, 0x1a, 0xe4, 0x99, 0x76, 0xa2, 0xbe, 0x76, 0x5f, 0x5b, 0x6a,
-	0xd3, 0xba, 0xf5, 0xe4, 0x74, 0x33, 0x83, 0x67, 0xb0, 0xc8, 0x64, 0x44, 0xc7, 0x94, 0xcb, 0xf6,
-	0x2e, 0x60, 0x35, 0x11, 0x3d, 0x3a, 0x88, 0x42, 0x4e, 0xc3, 0x43, 0x22, 0x2f, 0x57, 0x07, 0xcf,
-	0xe6, 0x95, 0x5f, 0x0c, 0x58, 0x57, 0x19, 0xea, 0xee, 0xbf, 0x0a, 0x39, 0xfd, 0xf9, 0x90, 0xbd,
-	0xba, 0xa2, 0xfd, 0xa7, 0xcc, 0x8b, 0xfa, 0x3f, 0x15, 0xd7, 0x4c, 0xc7, 0x45, 0x97, 0xc1, 0x49,
-	0xc8, 0xd8, 0xa7, 0x21, 0x0d, 0x0f, 0x64, 0x52, 0x16, 0x9e, 0x2f, 0x54, 0x7e, 0x34, 0x60, 0xfd,
-	0x5e, 0x42, 0x06, 0x51, 0x18, 0x50, 0x2e, 0x8e, 0x7a, 0xc5, 0x5b, 0xaf, 0x04, 0xb9, 0x23, 0x92,
-	0xc8, 0x24, 0x45, 0x22, 0x96, 0xb8, 0xd4, 0xf5, 0x02, 0xf2, 0xc0, 0x26, 0xc7, 0x94, 0x71, 0x26,
-	0xd3, 0xc8, 0x8b, 0x2b, 0x58, 0xcd, 0xeb, 0x36, 0x58, 0x9c, 0x30, 0x5e, 0xc1, 0x60, 0xdf, 0x8f,
-	0x03, 0x9f, 0xbf, 0xe4, 0xd5, 0x78, 0x09, 0x1c, 0xf1, 0xb1, 0xdd, 0x8b, 0xc2, 0xd1, 0x89, 0xcc,
-	0x29, 0x8f, 0xf3, 0x62, 0xa1, 0x1b, 0x8e, 0x4e, 0x2a, 0x3e, 0xd8, 0x98, 0x8c, 0xa3, 0x23, 0xf2,
-	0xaa, 0xa5, 0x79, 0x67, 0x4a, 0x9b, 0x15, 0x56, 0xf9, 0xd5, 0x00, 0xa7, 0x1b, 0x93, 0xc4, 0x97,
-	0x4f, 0xf0, 0x2a, 0xd8, 0x83, 0x84, 0xf8, 0x9c, 0xbc, 0x20, 0x75, 0xf9, 0xf9, 0x91, 0x90, 0xc0,
-	0x0f, 0x65, 0xcd, 0xda, 0x80, 0x69, 0x5c, 0x3d, 0x0e, 0x81, 0x2b, 0x48, 0xe0, 0x89, 0x2c, 0x47,
-	0x7f, 0xf3, 0xd3, 0xb8, 0xaa, 0x54, 0xe0, 0x0a, 0xaa, 0x5b, 0x90, 0x8d, 0xe2, 0xca, 0xf7, 0x06,
-	0x40, 0xff, 0x38, 0x9c, 0x36, 0xc7, 0x67, 0x50, 0x88, 0x17, 0xde, 0xf9, 0xd4, 0x7f, 0x17, 0x53,
-	0x47, 0x2d, 0xba, 0x02, 0xa7, 0x79, 0xf4, 0x09, 0x40, 0x34, 0xad, 0x57, 0x7d, 0x46, 0xdc, 0xda,
-	0x85, 0x74, 0x99, 0xd3, 0x6d, 0xbc, 0x40, 0x56, 0xbe, 0x06, 0x57, 0xa6, 0xa1, 0x3b, 0x60, 0xd1,
-	0xd2, 0xc6, 0x19, 0x4b, 0x2f, 0x74, 0x47, 0xf6, 0xdf, 0xbb, 0xe3, 0xdd, 0x9f, 0x0d, 0xb0, 0xc4,
-	0x3b, 0x44, 0xe7, 0xa1, 0xb8, 0xdb, 0xee, 0x34, 0xf7, 0xee, 0x77, 0x7a, 0xf7, 0x5a, 0x8d, 0xf6,
-	0xad, 0x76, 0xab, 0x59, 0xcc, 0xa0, 0x02, 0x38, 0x72, 0xb5, 0xd3, 0x6d, 0xb6, 0x8a, 0x59, 0x54,
-	0x84, 0x75, 0x39, 0xed, 0xb5, 0xf0, 0x83, 0x76, 0xa3, 0x55, 0x34, 0x67, 0x40, 0xff, 0x8b, 0xde,
-	0x6e, 0xd1, 0x9a, 0x01, 0x9d, 0x56, 0xff, 0xab, 0x2e, 0xde, 0x2d, 0xae, 0xcd, 0x56, 0x1a, 0x77,
-	0xef, 0xf7, 0xfa, 0x2d, 0x5c, 0xb4, 0xd1, 0x39, 0x70, 0xf5, 0x21, 0x0d, 0xdc, 0xea, 0x17, 0x73,
-	0xb3, 0x85, 0x46, 0xb7, 0x73, 0xab, 0x7d, 0xbb, 0x08, 0xb5, 0x3f, 0x0c, 0xc8, 0x75, 0x75, 0xfb,
-	0x5e, 0x07, 0xf3, 0x36, 0xe1, 0xe8, 0xf5, 0x54, 0x15, 0xf3, 0xbf, 0x8d, 0x92, 0xf7, 0xcf, 0x0d,
-	0xfd, 0x94, 0x6e, 0x82, 0x25, 0xee, 0x0d, 0x94, 0x26, 0x16, 0x2e, 0xbb, 0xd2, 0xc5, 0x25, 0x3b,
-	0x5a, 0x7c, 0x1d, 0xcc, 0xfe, 0x71, 0x78, 0x26, 0xec, 0xdc, 0x0a, 0x67, 0xc2, 0x2e, 0xbc, 0x9c,
-	0xfa, 0xe7, 0xbf, 0x4f, 0xca, 0xc6, 0x93, 0x49, 0xd9, 0x78, 0x3a, 0x29, 0x1b, 0xcf, 0x26, 0x65,
-	0xe3, 0xcf, 0x49, 0xd9, 0xf8, 0xe9, 0x79, 0xd9, 0x78, 0xfa, 0xbc, 0x9c, 0x79, 0xf6, 0xbc, 0x9c,
-	0xf9, 0xa6, 0xbc, 0xf4, 0x97, 0xfa, 0xe6, 0x74, 0xb0, 0x6f, 0xcb, 0x3f, 0xdc, 0x0f, 0xff, 0x0e,
-	0x00, 0x00, 0xff, 0xff, 0x22, 0x48, 0x31, 0xfd, 0x7b, 0x0b, 0x00, 0x00,
+	// 1919 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xb4, 0x58, 0xcd, 0x6f, 0x1b, 0xc7,
+	0x15, 0xd7, 0x7e, 0x70, 0x49, 0x3e, 0x4a, 0x32, 0x33, 0x75, 0xdd, 0x0d, 0xed, 0x50, 0xca, 0x06,
+	0x69, 0x05, 0x3b, 0xa1, 0x62, 0xf5, 0x23, 0x4e, 0x82, 0xa2, 0x95, 0x44, 0xca, 0x22, 0x6c, 0x93,
+	0xc6, 0x90, 0x76, 0xbf, 0x50, 0x08, 0x2b, 0xee, 0x50, 0xde, 0x6a, 0xb9, 0xcb, 0xee, 0x0c, 0x25,
+	0xeb, 0x0f, 0xe8, 0xa1, 0xe8, 0xa5, 0x1f, 0xf7, 0x16, 0xe8, 0xa9, 0xb7, 0xde, 0x0a, 0xf4, 0xda,
+	0x53, 0x8e, 0x3e, 0xe6, 0x24, 0x14, 0xf4, 0x1f, 0xd2, 0x62, 0x3e, 0x76, 0xb9, 0xcb, 0x92, 0xb2,
+	0xd2, 0x20, 0xb7, 0x79, 0xef, 0xfd, 0xde, 0xcc, 0x7b, 0x33, 0xbf, 0x79, 0xf3, 0x76, 0xe1, 0xbd,
+	0x17, 0x51, 0xe0, 0x0d, 0x5d, 0xca, 0xb6, 0xdd, 0xb1, 0xbf, 0x9d, 0x0a, 0xd1, 0xf1, 0xaf, 0xc8,
+	0x80, 0xd1, 0xc6, 0x38, 0x8e, 0x58, 0x84, 0x2a, 0x89, 0xbe, 0x71, 0x76, 0xbf, 0x76, 0xf3, 0x24,
+	0x3a, 0x89, 0x84, 0x7e, 0x9b, 0x8f, 0x24, 0xa4, 0xb6, 0x71, 0x12, 0x45, 0x27, 0x01, 0xd9, 0x16,
+	0xd2, 0xf1, 0x64, 0xb8, 0xcd, 0xfc, 0x11, 0xa1, 0xcc, 0x1d, 0x8d, 0x15, 0xa0, 0x96, 0x5b, 0x28,
+	0x37, 0x7f, 0xcd, 0xce, 0xd9, 0xe8, 0x98, 0x0c, 0x16, 0x5b, 0xd8, 0xc5, 0x98, 0x28, 0x8b, 0xf3,
+	0x5b, 0x03, 0xac, 0xae, 0x98, 0x05, 0x35, 0xc0, 0x0c, 0x23, 0x8f, 0xd8, 0xfa, 0xa6, 0xb6, 0x55,
+	0xd9, 0xb1, 0x1b, 0x5e, 0x34, 0x38, 0x25, 0x71, 0x83, 0x9e, 0xbb, 0xf1, 0xe8, 0xd4, 0xe7, 0x41,
+	0x37, 0x3a, 0x91, 0x47, 0x0e, 0x57, 0xb0, 0xc0, 0xa1, 0x8f, 0xa1, 0x48, 0x49, 0x7c, 0xe6, 0x0f,
+	0x88, 0x6d, 0x08, 0x97, 0xdb, 0x8b, 0x5c, 0x7a, 0x12, 0x72, 0xb8, 0x82, 0x13, 0x34, 0x5f, 0x88,
+	0xb9, 0xf4, 0xd4, 0x36, 0x97, 0x2f, 0xd4, 0x77, 0xe9, 0x29, 0x5f, 0x88, 0xe3, 0xf8, 0x42, 0x21,
+	0x61, 0xe7, 0x51, 0x7c, 0x6a, 0x17, 0x96, 0x2f, 0xd4, 0x91, 0x10, 0xbe, 0x90, 0x42, 0x73, 0xc7,
+	0x41, 0x30, 0xa1, 0x8c, 0xc4, 0xb6, 0xb5, 0xdc, 0x71, 0x5f, 0x42, 0xb8, 0xa3, 0x42, 0xa3, 0xef,
+	0x81, 0x45, 0xc9, 0x20, 0x26, 0xcc, 0x2e, 0x0a, 0xbf, 0xda, 0xe2, 0xcc, 0x38, 0xe2, 0x70, 0x05,
+	0x2b, 0x2c, 0xf7, 0x1a, 0x44, 0xe1, 0xd0, 0x3f, 0xb1, 0x61, 0xb9, 0xd7, 0xbe, 0x40, 0x70, 0x2f,
+	0x89, 0xdd, 0x2b, 0x81, 0xc5, 0xdc, 0xf8, 0x84, 0x30, 0xe7, 0x08, 0xe0, 0x21, 0x61, 0x98, 0xfc,
+	0x7a, 0x42, 0x28, 0x43, 0xef, 0x83, 0x79, 0xea, 0x87, 0x9e, 0xad, 0x6d, 0x6a, 0x5b, 0xeb, 0x3b,
+	0x6f, 0x35, 0x32, 0xe4, 0x69, 0x3c, 0xf2, 0x43, 0x0f, 0x0b, 0x33, 0xba, 0x05, 0xba, 0xef, 0x89,
+	0x33, 0x2b, 0xef, 0x59, 0xd3, 0xcb, 0x0d, 0xbd, 0xdd, 0xc4, 0xba, 0xef, 0x21, 0x04, 0x66, 0xe8,
+	0x8e, 0xe4, 0xd1, 0x94, 0xb1, 0x18, 0x3b, 0xcf, 0xa1, 0x22, 0x16, 0xa0, 0xe3, 0x28, 0xa4, 0x04,
+	0xdd, 0x03, 0x4b, 0x12, 0x48, 0xac, 0x51, 0xd9, 0xf9, 0x46, 0x6e, 0x0d, 0xc9, 0x0a, 0xac, 0x20,
+	0xa8, 0x06, 0xa5, 0x98, 0x9c, 0xf9, 0xd4, 0x8f, 0x42, 0xb1, 0x9a, 0x89, 0x53, 0xd9, 0xf9, 0x4f,
+	0x01, 0x4a, 0x3d, 0x12, 0x90, 0x01, 0x8b, 0x62, 0xf4, 0x36, 0x18, 0xbe, 0x47, 0x6d, 0x6d, 0xd3,
+	0xd8, 0x2a, 0xef, 0x15, 0xa7, 0x97, 0x1b, 0x46, 0xbb, 0x49, 0x31, 0xd7, 0xa1, 0x6d, 0xa8, 0xf8,
+	0xde, 0xd1, 0x38, 0x26, 0x43, 0xff, 0x25, 0xa1, 0xb6, 0x2e, 0x20, 0xeb, 0xd3, 0xcb, 0x0d, 0x68,
+	0x37, 0x9f, 0x2a, 0x2d, 0x06, 0xdf, 0x4b, 0xc6, 0xe8, 0x26, 0x14, 0x78, 0xe0, 0xd4, 0x36, 0x38,
+	0x14, 0x4b, 0x01, 0xbd, 0x07, 0x6b, 0x7c, 0x30, 0x9b, 0xc8, 0x14, 0xd6, 0x55, 0xae, 0x4c, 0x5d,
+	0x3f, 0x01, 0x2b, 0x70, 0x8f, 0x49, 0x40, 0xed, 0xc2, 0xa6, 0xb1, 0x55, 0xd9, 0x79, 0x37, 0x97,
+	0x5c, 0x12, 0x6d, 0xe3, 0xb1, 0xc0, 0xb4, 0x42, 0x16, 0x5f, 0x60, 0xe5, 0xc0, 0xc3, 0x54, 0x54,
+	0x3d, 0xe2, 0x99, 0x58, 0xb3, 0x30, 0x15, 0x99, 0x79, 0x42, 0xa0, 0x20, 0x6d, 0x8f, 0xa2, 0x6f,
+	0x43, 0x89, 0xdf, 0x08, 0x81, 0x2e, 0x0a, 0x74, 0x65, 0x7a, 0xb9, 0x51, 0xe4, 0xb7, 0x85, 0x43,
+	0x8b, 0xdc, 0xd8, 0x96, 0xf9, 0x2b, 0x6a, 0x0a, 0x68, 0x69, 0x36, 0xb1, 0x22, 0xaf, 0x98, 0x58,
+	0x41, 0xb8, 0xc3, 0x07, 0x00, 0x92, 0x5b, 0x02, 0x5f, 0x16, 0xf8, 0xb5, 0xe9, 0xe5, 0x46, 0x59,
+	0x72, 0x8f, 0xc3, 0xcb, 0x12, 0xa0, 0xd0, 0x92, 0x53, 0x02, 0x0d, 0x33, 0xb4, 0xe4, 0x9c, 0x40,
+	0x4b, 0x00, 0x47, 0x37, 0x61, 0xdd, 0x23, 0xd4, 0x8f, 0x89, 0x77, 0x44, 0x99, 0xcb, 0x08, 0xb5,
+	0x2b, 0x9b, 0xc6, 0xd6, 0xfa, 0xce, 0x3b, 0xcb, 0xee, 0x63, 0x8f, 0xa3, 0xf0, 0x9a, 0x72, 0x12,
+	0x12, 0x45, 0xdf, 0x07, 0x4b, 0x79, 0xaf, 0x5e, 0xc7, 0x5b, 0x81, 0xd1, 0x0e, 0x14, 0xe2, 0x28,
+	0x20, 0xd4, 0x5e, 0x13, 0x5e, 0x77, 0x96, 0x15, 0x1b, 0x1c, 0x05, 0x04, 0x4b, 0x28, 0x6a, 0x43,
+	0x65, 0x44, 0x46, 0xc7, 0x24, 0xa6, 0x2f, 0xfc, 0x31, 0xb5, 0xd7, 0x85, 0xe7, 0x77, 0x96, 0x79,
+	0xf6, 0xc6, 0x64, 0xd0, 0x78, 0x92, 0xe2, 0x71, 0xd6, 0x97, 0xf3, 0xea, 0xfc, 0x05, 0x89, 0x89,
+	0x7d, 0x43, 0xdc, 0x0e, 0x29, 0xd4, 0x3e, 0x81, 0x4a, 0x86, 0x0e, 0xa8, 0x0a, 0xc6, 0x29, 0xb9,
+	0x10, 0x77, 0xa3, 0x8c, 0xf9, 0x90, 0xbb, 0x9d, 0xb9, 0xc1, 0x44, 0x96, 0xc8, 0x32, 0x96, 0xc2,
+	0xa7, 0xfa, 0x03, 0xcd, 0xf9, 0xab, 0x0e, 0x95, 0xc7, 0x3e, 0xfd, 0xb2, 0x97, 0xf7, 0x63, 0x28,
+	0x51, 0xc5, 0x44, 0x55, 0x76, 0xbf, 0xb9, 0x90, 0xa6, 0x7b, 0xe6, 0xe7, 0x97, 0x1b, 0x2b, 0x38,
+	0x05, 0xf3, 0x48, 0x02, 0x7f, 0xe4, 0x33, 0x71, 0xbd, 0xd7, 0xb0, 0x14, 0xf8, 0x1d, 0x1d, 0x44,
+	0x21, 0xf3, 0xc3, 0x09, 0x11, 0xc5, 0xb5, 0x8c, 0x53, 0x19, 0xbd, 0xc3, 0xc9, 0x31, 0x09, 0xd9,
+	0x51, 0x14, 0x06, 0x17, 0xa2, 0x8e, 0x96, 0x38, 0x1b, 0x26, 0x21, 0xeb, 0x86, 0xc1, 0x05, 0xba,
+	0x0d, 0xe5, 0x53, 0x72, 0x41, 0xa5, 0xd5, 0x12, 0xd6, 0x12, 0x57, 0x08, 0xe3, 0xfb, 0x60, 0xd2,
+	0x28, 0x96, 0xc5, 0x70, 0x3e, 0x9b, 0x5e, 0x14, 0x33, 0x2c, 0xcc, 0xa8, 0x0e, 0xe0, 0x11, 0x3a,
+	0x20, 0xa1, 0xe7, 0x87, 0x27, 0x76, 0x49, 0x4c, 0x92, 0xd1, 0x38, 0x7f, 0xd2, 0x60, 0x55, 0x6e,
+	0x92, 0x2a, 0x40, 0x1f, 0x42, 0x51, 0xbd, 0x60, 0xa2, 0x5c, 0x2c, 0xa9, 0x40, 0x09, 0xe6, 0xaa,
+	0x12, 0x94, 0x4b, 0xdd, 0x98, 0x4b, 0xfd, 0x0e, 0x94, 0x63, 0x32, 0x72, 0xfd, 0x90, 0x87, 0x65,
+	0x0a, 0xc7, 0x99, 0xc2, 0x69, 0x43, 0x05, 0x13, 0xd7, 0x4b, 0x4e, 0xee, 0x53, 0x80, 0x68, 0x4c,
+	0x62, 0x97, 0xf9, 0x51, 0x98, 0x84, 0x55, 0xcb, 0x85, 0xc5, 0xd1, 0xdd, 0x04, 0x82, 0x33, 0x68,
+	0x27, 0x86, 0xb5, 0x9c, 0x11, 0xdd, 0x03, 0xe3, 0x84, 0x24, 0xe5, 0xf5, 0x5b, 0xb9, 0x59, 0x66,
+	0x95, 0xfe, 0x70, 0x05, 0x73, 0x14, 0x7f, 0x16, 0x03, 0x9f, 0xb2, 0xf4, 0xfd, 0xcd, 0xa2, 0x33,
+	0xdc, 0xe2, 0xcf, 0x22, 0xc7, 0xed, 0x99, 0xa0, 0x47, 0x63, 0xe7, 0x97, 0xb0, 0x2a, 0xc3, 0x57,
+	0x7b, 0x9a, 0xdd, 0x24, 0x6d, 0x6e, 0x93, 0xee, 0x43, 0x31, 0x26, 0x74, 0x12, 0x30, 0x59, 0x7b,
+	0xe7, 0x43, 0x52, 0xf3, 0x4c, 0x02, 0x86, 0x13, 0x9c, 0x33, 0x01, 0x98, 0xa9, 0xd1, 0x07, 0xd9,
+	0x7c, 0xec, 0xff, 0xcd, 0x47, 0xc6, 0x90, 0x24, 0xb4, 0x9d, 0x4b, 0xe8, 0xed, 0x05, 0x09, 0xa5,
+	0x78, 0x99, 0x51, 0x09, 0x2c, 0xb9, 0xae, 0xf3, 0x4a, 0x83, 0xf5, 0x43, 0x9f, 0xb2, 0x28, 0xbe,
+	0xf8, 0xfa, 0xde, 0xc3, 0xd9, 0x2d, 0x32, 0x97, 0xdd, 0xa2, 0xc2, 0x1c, 0x95, 0xde, 0x85, 0xd5,
+	0x90, 0x9c, 0x13, 0xca, 0x8e, 0x86, 0x7e, 0x4c, 0x99, 0xba, 0x29, 0x15, 0xa9, 0x3b, 0xe0, 0x2a,
+	0x74, 0x0b, 0xac, 0xa1, 0x4f, 0x02, 0xf1, 0x14, 0x70, 0xa3, 0x92, 0x9c, 0x3f, 0x68, 0x70, 0x23,
+	0x4d, 0x49, 0x1d, 0xd6, 0x47, 0x50, 0x3a, 0x23, 0x31, 0xcd, 0x50, 0xed, 0x66, 0x2e, 0xaf, 0xe7,
+	0xd2, 0x88, 0x53, 0xd4, 0x95, 0x77, 0xe0, 0x26, 0x14, 0x86, 0x41, 0x14, 0xc5, 0x22, 0x47, 0x13,
+	0x4b, 0xe1, 0xaa, 0xa2, 0xe0, 0xfc, 0x5d, 0x87, 0xa2, 0x5a, 0xe3, 0x4a, 0xe2, 0xdc, 0x03, 0xcb,
+	0x1d, 0xb0, 0x64, 0xcd, 0xf5, 0xb9, 0x7b, 0xba, 0x2b, 0x4c, 0x58, 0x41, 0x32, 0x6d, 0x85, 0xf1,
+	0xe6, 0xb6, 0xe2, 0x2e, 0xe8, 0x2e, 0x53, 0x9d, 0x60, 0xad, 0x21, 0xbb, 0xdf, 0x46, 0xd2, 0xfd,
+	0x36, 0xfa, 0x49, 0xf7, 0x8b, 0x75, 0x97, 0xf1, 0xfc, 0x5c, 0x51, 0x2a, 0xe5, 0xa9, 0x48, 0x01,
+	0xd9, 0x50, 0x1c, 0x11, 0x4a, 0xdd, 0x13, 0x22, 0x4e, 0xa3, 0x8c, 0x13, 0x91, 0xf7, 0x63, 0xe9,
+	0x49, 0xf0, 0xbd, 0xbd, 0x95, 0x0b, 0xe4, 0x80, 0x9b, 0x9a, 0xfe, 0x70, 0xa8, 0x8a, 0xab, 0xc2,
+	0xf2, 0x6a, 0x31, 0x88, 0x46, 0x63, 0x77, 0xc0, 0x88, 0xa7, 0x8a, 0xd8, 0x4c, 0xe1, 0xfc, 0x43,
+	0x83, 0x0a, 0x77, 0x4a, 0x58, 0x89, 0xc0, 0x1c, 0xc6, 0xd1, 0x48, 0xed, 0x98, 0x18, 0xa3, 0x75,
+	0xd0, 0x59, 0xa4, 0x4e, 0x47, 0x67, 0x51, 0xca, 0x5c, 0xe3, 0x3a, 0xcc, 0x35, 0x97, 0x32, 0xb7,
+	0xb0, 0x88, 0xb9, 0xd6, 0x32, 0xe6, 0x16, 0xe7, 0x8e, 0xfa, 0x2f, 0x1a, 0xac, 0xca, 0xc0, 0x15,
+	0xf7, 0xae, 0x13, 0xf9, 0xfd, 0x59, 0x81, 0x36, 0x16, 0x14, 0x0c, 0x79, 0x96, 0x62, 0xd6, 0x6c,
+	0x91, 0x5e, 0xfa, 0x06, 0xe5, 0x0a, 0x71, 0x61, 0xbe, 0x10, 0xff, 0x4b, 0x03, 0x98, 0xcd, 0xf8,
+	0x75, 0xdc, 0xf7, 0x19, 0x8d, 0xcd, 0x37, 0xd3, 0x78, 0xc6, 0x9e, 0xc2, 0xf5, 0xd9, 0xe3, 0xfc,
+	0x02, 0xca, 0xa9, 0x89, 0xc7, 0x30, 0x76, 0xd9, 0x0b, 0xd5, 0x42, 0x88, 0x31, 0xef, 0x2a, 0xa2,
+	0x40, 0x05, 0x8c, 0xf9, 0x90, 0x6b, 0x42, 0x72, 0xae, 0x02, 0xe5, 0x43, 0x5e, 0x42, 0xd4, 0xe7,
+	0x87, 0x29, 0x4b, 0x88, 0x94, 0x9c, 0xdf, 0x69, 0xb0, 0xfa, 0x34, 0x26, 0x83, 0x28, 0xf4, 0x7c,
+	0x11, 0xe3, 0x57, 0xdc, 0xa3, 0x1a, 0x14, 0x55, 0x61, 0x91, 0x25, 0x83, 0x7f, 0x02, 0x29, 0x05,
+	0xb2, 0xc1, 0x22, 0x2f, 0x7d, 0xca, 0xa8, 0x8c, 0x81, 0x7f, 0xb0, 0x48, 0x79, 0xcf, 0x02, 0x93,
+	0x11, 0xca, 0x1c, 0x0c, 0xd6, 0xb3, 0xb1, 0xe7, 0xb2, 0x2f, 0xf9, 0x21, 0x71, 0x1b, 0xca, 0xfc,
+	0xd3, 0x54, 0x76, 0x1a, 0xba, 0xec, 0x34, 0xb8, 0x82, 0x77, 0x1a, 0x8e, 0x0b, 0x16, 0x26, 0xa3,
+	0xe8, 0x8c, 0x7c, 0xd5, 0xd4, 0xec, 0xb9, 0xd4, 0xd2, 0xc4, 0x9c, 0x3f, 0x6b, 0x50, 0x9e, 0xbd,
+	0xd0, 0x1f, 0x82, 0x35, 0x88, 0x89, 0xcb, 0xc8, 0x15, 0xa1, 0x8b, 0x8f, 0x35, 0x01, 0xe2, 0xf0,
+	0x89, 0xc8, 0x59, 0x3d, 0x6a, 0x79, 0xb8, 0xdc, 0x0e, 0x0e, 0x97, 0x20, 0x0e, 0x8f, 0x45, 0x3a,
+	0x0b, 0x4b, 0xa1, 0xcc, 0x94, 0xc3, 0x25, 0x48, 0xbd, 0xe8, 0xbf, 0xd1, 0x00, 0xfa, 0x2f, 0xc3,
+	0xa4, 0xc2, 0xfc, 0x08, 0xd6, 0xc6, 0x99, 0x33, 0x4f, 0x1e, 0x8a, 0xfc, 0x73, 0x9a, 0x65, 0x05,
+	0xce, 0xe3, 0xd1, 0x0f, 0x72, 0x1d, 0x8d, 0xbe, 0x80, 0xcc, 0x8b, 0xbb, 0x99, 0x9f, 0x42, 0x45,
+	0x84, 0x71, 0x8d, 0xc6, 0x22, 0xd3, 0xc8, 0xe9, 0x6f, 0x6e, 0xe4, 0xee, 0xfe, 0x51, 0x03, 0x93,
+	0x9f, 0x21, 0xba, 0x09, 0xd5, 0x47, 0xed, 0x4e, 0xf3, 0xe8, 0x59, 0xa7, 0xf7, 0xb4, 0xb5, 0xdf,
+	0x3e, 0x68, 0xb7, 0x9a, 0xd5, 0x15, 0xb4, 0x06, 0x65, 0xa1, 0xed, 0x74, 0x9b, 0xad, 0xaa, 0x8e,
+	0xaa, 0xb0, 0x2a, 0xc4, 0x5e, 0x0b, 0x3f, 0x6f, 0xef, 0xb7, 0xaa, 0x46, 0x0a, 0xe8, 0xef, 0xf6,
+	0x1e, 0x55, 0xcd, 0x14, 0xd0, 0x69, 0xf5, 0x7f, 0xd2, 0xc5, 0x8f, 0xaa, 0x85, 0x54, 0xb3, 0xff,
+	0xf8, 0x59, 0xaf, 0xdf, 0xc2, 0x55, 0x0b, 0xdd, 0x80, 0x8a, 0x9a, 0x64, 0x1f, 0xb7, 0xfa, 0xd5,
+	0x62, 0xaa, 0xd8, 0xef, 0x76, 0x0e, 0xda, 0x0f, 0xab, 0x70, 0xf7, 0x67, 0x60, 0xc9, 0x0a, 0x80,
+	0x6e, 0x01, 0xda, 0xdd, 0xef, 0xb7, 0xbb, 0x9d, 0xb9, 0xb8, 0xde, 0x82, 0x35, 0xa5, 0xdf, 0xc7,
+	0xad, 0xdd, 0x7e, 0xab, 0xaa, 0x65, 0x54, 0xcf, 0x9e, 0x36, 0xb9, 0x4a, 0xcf, 0xa8, 0x70, 0xeb,
+	0x49, 0xf7, 0x79, 0xab, 0x6a, 0xdc, 0x3d, 0x00, 0x93, 0xb7, 0xc9, 0xa8, 0x02, 0xc5, 0x5e, 0x17,
+	0xf7, 0x8f, 0xda, 0x2a, 0x4b, 0x21, 0x74, 0x76, 0x9f, 0xf0, 0x99, 0xaa, 0xb0, 0x2a, 0x44, 0x39,
+	0x75, 0x53, 0xe6, 0x2d, 0x35, 0x87, 0xbb, 0x9d, 0x87, 0xad, 0x66, 0xd5, 0xd8, 0xf9, 0xa7, 0x01,
+	0xc5, 0xae, 0xaa, 0xb3, 0x0f, 0xc0, 0x78, 0x48, 0x18, 0x5a, 0xd6, 0x54, 0xd6, 0x96, 0x76, 0x67,
+	0xe8, 0x33, 0x30, 0x79, 0xf7, 0x85, 0x96, 0x76, 0x98, 0xb5, 0xe5, 0xad, 0x1a, 0xfa, 0x21, 0x98,
+	0xbd, 0x81, 0x1b, 0xfe, 0x5f, 0xce, 0x1f, 0x69, 0x7c, 0x6d, 0xde, 0x4e, 0xce, 0xb9, 0x67, 0xfa,
+	0xef, 0x39, 0xf7, 0x5c, 0x6b, 0xdb, 0x84, 0xa2, 0x6a, 0xa0, 0xd0, 0xed, 0x1c, 0x2a, 0xdf, 0x29,
+	0xd6, 0xee, 0x2c, 0x36, 0xce, 0xd2, 0x17, 0xc5, 0x39, 0x1f, 0x42, 0xe6, 0x4d, 0x9f, 0x0b, 0x21,
+	0xf7, 0x68, 0x3e, 0x00, 0xa3, 0xff, 0x32, 0x9c, 0xdb, 0xf5, 0xd9, 0x65, 0x9d, 0xdb, 0xf5, 0xcc,
+	0xf5, 0xd9, 0xfb, 0xf1, 0xdf, 0xa6, 0x75, 0xed, 0xf3, 0x69, 0x5d, 0x7b, 0x35, 0xad, 0x6b, 0x5f,
+	0x4c, 0xeb, 0xda, 0xbf, 0xa7, 0x75, 0xed, 0xf7, 0xaf, 0xeb, 0xda, 0xab, 0xd7, 0xf5, 0x95, 0x2f,
+	0x5e, 0xd7, 0x57, 0x7e, 0x5e, 0x5f, 0xf8, 0x0f, 0xf1, 0xb3, 0x64, 0x70, 0x6c, 0x89, 0xb6, 0xe8,
+	0xbb, 0xff, 0x0d, 0x00, 0x00, 0xff, 0xff, 0x95, 0xba, 0x4e, 0xa4, 0x6c, 0x14, 0x00, 0x00,
 }
 
 func (this *Object) Equal(that interface{}) bool {
@@ -1566,6 +2556,18 @@ func (this *ListRequest) Equal(that interface{}) bool {
 	if this.Continue != that1.Continue {
 		return false
 	}
+	if this.CountOnly != that1.CountOnly {
+		return false
+	}
+	if this.KeysOnly != that1.KeysOnly {
+		return false
+	}
+	if this.Sort != that1.Sort {
+		return false
+	}
+	if this.Descending != that1.Descending {
+		return false
+	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
 		return false
 	}
@@ -1605,6 +2607,543 @@ func (this *ListResponse) Equal(that interface{}) bool {
 		return false
 	}
 	if this.Remaining != that1.Remaining {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ReadRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadRequest)
+	if !ok {
+		that2, ok := that.(ReadRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if len(this.Operations) != len(that1.Operations) {
+		return false
+	}
+	for i := range this.Operations {
+		if !this.Operations[i].Equal(that1.Operations[i]) {
+			return false
+		}
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ReadOperation) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadOperation)
+	if !ok {
+		that2, ok := that.(ReadOperation)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if that1.Op == nil {
+		if this.Op != nil {
+			return false
+		}
+	} else if this.Op == nil {
+		return false
+	} else if !this.Op.Equal(that1.Op) {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ReadOperation_Get) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadOperation_Get)
+	if !ok {
+		that2, ok := that.(ReadOperation_Get)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if !this.Get.Equal(that1.Get) {
+		return false
+	}
+	return true
+}
+func (this *ReadOperation_List) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadOperation_List)
+	if !ok {
+		that2, ok := that.(ReadOperation_List)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if !this.List.Equal(that1.List) {
+		return false
+	}
+	return true
+}
+func (this *ReadResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadResponse)
+	if !ok {
+		that2, ok := that.(ReadResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if len(this.Results) != len(that1.Results) {
+		return false
+	}
+	for i := range this.Results {
+		if !this.Results[i].Equal(that1.Results[i]) {
+			return false
+		}
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ReadResult) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadResult)
+	if !ok {
+		that2, ok := that.(ReadResult)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if that1.Result == nil {
+		if this.Result != nil {
+			return false
+		}
+	} else if this.Result == nil {
+		return false
+	} else if !this.Result.Equal(that1.Result) {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ReadResult_Get) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadResult_Get)
+	if !ok {
+		that2, ok := that.(ReadResult_Get)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if !this.Get.Equal(that1.Get) {
+		return false
+	}
+	return true
+}
+func (this *ReadResult_List) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ReadResult_List)
+	if !ok {
+		that2, ok := that.(ReadResult_List)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if !this.List.Equal(that1.List) {
+		return false
+	}
+	return true
+}
+func (this *HistoryRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*HistoryRequest)
+	if !ok {
+		that2, ok := that.(HistoryRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Kind != that1.Kind {
+		return false
+	}
+	if this.ID != that1.ID {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.Limit != that1.Limit {
+		return false
+	}
+	if this.Continue != that1.Continue {
+		return false
+	}
+	if this.NewestFirst != that1.NewestFirst {
+		return false
+	}
+	if this.Fields != that1.Fields {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *HistoryResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*HistoryResponse)
+	if !ok {
+		that2, ok := that.(HistoryResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if len(this.Versions) != len(that1.Versions) {
+		return false
+	}
+	for i := range this.Versions {
+		if !this.Versions[i].Equal(that1.Versions[i]) {
+			return false
+		}
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if this.Floor != that1.Floor {
+		return false
+	}
+	if this.Continue != that1.Continue {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *Version) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*Version)
+	if !ok {
+		that2, ok := that.(Version)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if this.Action != that1.Action {
+		return false
+	}
+	if !this.Object.Equal(that1.Object) {
+		return false
+	}
+	if !this.At.Equal(that1.At) {
+		return false
+	}
+	if this.Actor != that1.Actor {
+		return false
+	}
+	if this.Message != that1.Message {
+		return false
+	}
+	if len(this.Fields) != len(that1.Fields) {
+		return false
+	}
+	for i := range this.Fields {
+		if !this.Fields[i].Equal(&that1.Fields[i]) {
+			return false
+		}
+	}
+	if this.Compacted != that1.Compacted {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *DiffRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*DiffRequest)
+	if !ok {
+		that2, ok := that.(DiffRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.From != that1.From {
+		return false
+	}
+	if this.To != that1.To {
+		return false
+	}
+	if this.Kind != that1.Kind {
+		return false
+	}
+	if this.ID != that1.ID {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.Limit != that1.Limit {
+		return false
+	}
+	if this.Continue != that1.Continue {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *DiffResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*DiffResponse)
+	if !ok {
+		that2, ok := that.(DiffResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.From != that1.From {
+		return false
+	}
+	if this.To != that1.To {
+		return false
+	}
+	if len(this.Objects) != len(that1.Objects) {
+		return false
+	}
+	for i := range this.Objects {
+		if !this.Objects[i].Equal(that1.Objects[i]) {
+			return false
+		}
+	}
+	if this.Continue != that1.Continue {
+		return false
+	}
+	if this.Remaining != that1.Remaining {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *ObjectDiff) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*ObjectDiff)
+	if !ok {
+		that2, ok := that.(ObjectDiff)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Kind != that1.Kind {
+		return false
+	}
+	if this.ID != that1.ID {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.Action != that1.Action {
+		return false
+	}
+	if len(this.Fields) != len(that1.Fields) {
+		return false
+	}
+	for i := range this.Fields {
+		if !this.Fields[i].Equal(&that1.Fields[i]) {
+			return false
+		}
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *FieldDiff) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*FieldDiff)
+	if !ok {
+		that2, ok := that.(FieldDiff)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Path != that1.Path {
+		return false
+	}
+	if this.Old != that1.Old {
+		return false
+	}
+	if this.New != that1.New {
+		return false
+	}
+	if this.Secret != that1.Secret {
 		return false
 	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
@@ -2450,6 +3989,41 @@ func (m *ListRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
 	}
+	if m.Descending {
+		i--
+		if m.Descending {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.Sort != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Sort))
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.KeysOnly {
+		i--
+		if m.KeysOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x30
+	}
+	if m.CountOnly {
+		i--
+		if m.CountOnly {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x28
+	}
 	if len(m.Continue) > 0 {
 		i -= len(m.Continue)
 		copy(dAtA[i:], m.Continue)
@@ -2534,6 +4108,738 @@ func (m *ListResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 			i--
 			dAtA[i] = 0xa
 		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ReadRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ReadRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Operations) > 0 {
+		for iNdEx := len(m.Operations) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Operations[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ReadOperation) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ReadOperation) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadOperation) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Op != nil {
+		{
+			size := m.Op.Size()
+			i -= size
+			if _, err := m.Op.MarshalTo(dAtA[i:]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ReadOperation_Get) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadOperation_Get) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	if m.Get != nil {
+		{
+			size, err := m.Get.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+func (m *ReadOperation_List) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadOperation_List) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	if m.List != nil {
+		{
+			size, err := m.List.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	return len(dAtA) - i, nil
+}
+func (m *ReadResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ReadResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Results) > 0 {
+		for iNdEx := len(m.Results) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Results[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if m.Revision != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ReadResult) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ReadResult) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadResult) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Result != nil {
+		{
+			size := m.Result.Size()
+			i -= size
+			if _, err := m.Result.MarshalTo(dAtA[i:]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ReadResult_Get) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadResult_Get) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	if m.Get != nil {
+		{
+			size, err := m.Get.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+func (m *ReadResult_List) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ReadResult_List) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	if m.List != nil {
+		{
+			size, err := m.List.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x12
+	}
+	return len(dAtA) - i, nil
+}
+func (m *HistoryRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *HistoryRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *HistoryRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Fields {
+		i--
+		if m.Fields {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.NewestFirst {
+		i--
+		if m.NewestFirst {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x30
+	}
+	if len(m.Continue) > 0 {
+		i -= len(m.Continue)
+		copy(dAtA[i:], m.Continue)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Continue)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if m.Limit != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Limit))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.ID) > 0 {
+		i -= len(m.ID)
+		copy(dAtA[i:], m.ID)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.ID)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Kind != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Kind))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *HistoryResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *HistoryResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *HistoryResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Continue) > 0 {
+		i -= len(m.Continue)
+		copy(dAtA[i:], m.Continue)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Continue)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.Floor != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Floor))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Revision != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Versions) > 0 {
+		for iNdEx := len(m.Versions) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Versions[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Version) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Version) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Version) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Compacted {
+		i--
+		if m.Compacted {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x40
+	}
+	if len(m.Fields) > 0 {
+		for iNdEx := len(m.Fields) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Fields[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x3a
+		}
+	}
+	if len(m.Message) > 0 {
+		i -= len(m.Message)
+		copy(dAtA[i:], m.Message)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Message)))
+		i--
+		dAtA[i] = 0x32
+	}
+	if len(m.Actor) > 0 {
+		i -= len(m.Actor)
+		copy(dAtA[i:], m.Actor)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Actor)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if m.At != nil {
+		{
+			size, err := m.At.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.Object != nil {
+		{
+			size, err := m.Object.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintObjects(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x1a
+	}
+	if m.Action != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Action))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.Revision != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *DiffRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DiffRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *DiffRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Continue) > 0 {
+		i -= len(m.Continue)
+		copy(dAtA[i:], m.Continue)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Continue)))
+		i--
+		dAtA[i] = 0x3a
+	}
+	if m.Limit != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Limit))
+		i--
+		dAtA[i] = 0x30
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if len(m.ID) > 0 {
+		i -= len(m.ID)
+		copy(dAtA[i:], m.ID)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.ID)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.Kind != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Kind))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.To != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.To))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.From != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.From))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *DiffResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *DiffResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *DiffResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Remaining != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Remaining))
+		i--
+		dAtA[i] = 0x28
+	}
+	if len(m.Continue) > 0 {
+		i -= len(m.Continue)
+		copy(dAtA[i:], m.Continue)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Continue)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if len(m.Objects) > 0 {
+		for iNdEx := len(m.Objects) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Objects[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x1a
+		}
+	}
+	if m.To != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.To))
+		i--
+		dAtA[i] = 0x10
+	}
+	if m.From != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.From))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *ObjectDiff) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *ObjectDiff) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *ObjectDiff) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Fields) > 0 {
+		for iNdEx := len(m.Fields) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Fields[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintObjects(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x2a
+		}
+	}
+	if m.Action != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Action))
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.ID) > 0 {
+		i -= len(m.ID)
+		copy(dAtA[i:], m.ID)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.ID)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Kind != 0 {
+		i = encodeVarintObjects(dAtA, i, uint64(m.Kind))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *FieldDiff) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *FieldDiff) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *FieldDiff) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Secret {
+		i--
+		if m.Secret {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x20
+	}
+	if len(m.New) > 0 {
+		i -= len(m.New)
+		copy(dAtA[i:], m.New)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.New)))
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Old) > 0 {
+		i -= len(m.Old)
+		copy(dAtA[i:], m.Old)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Old)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if len(m.Path) > 0 {
+		i -= len(m.Path)
+		copy(dAtA[i:], m.Path)
+		i = encodeVarintObjects(dAtA, i, uint64(len(m.Path)))
+		i--
+		dAtA[i] = 0xa
 	}
 	return len(dAtA) - i, nil
 }
@@ -3184,6 +5490,18 @@ func (m *ListRequest) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovObjects(uint64(l))
 	}
+	if m.CountOnly {
+		n += 2
+	}
+	if m.KeysOnly {
+		n += 2
+	}
+	if m.Sort != 0 {
+		n += 1 + sovObjects(uint64(m.Sort))
+	}
+	if m.Descending {
+		n += 2
+	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
 	}
@@ -3211,6 +5529,356 @@ func (m *ListResponse) Size() (n int) {
 	}
 	if m.Remaining != 0 {
 		n += 1 + sovObjects(uint64(m.Remaining))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ReadRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Operations) > 0 {
+		for _, e := range m.Operations {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ReadOperation) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Op != nil {
+		n += m.Op.Size()
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ReadOperation_Get) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Get != nil {
+		l = m.Get.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	return n
+}
+func (m *ReadOperation_List) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.List != nil {
+		l = m.List.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	return n
+}
+func (m *ReadResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Revision != 0 {
+		n += 1 + sovObjects(uint64(m.Revision))
+	}
+	if len(m.Results) > 0 {
+		for _, e := range m.Results {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ReadResult) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Result != nil {
+		n += m.Result.Size()
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ReadResult_Get) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Get != nil {
+		l = m.Get.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	return n
+}
+func (m *ReadResult_List) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.List != nil {
+		l = m.List.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	return n
+}
+func (m *HistoryRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Kind != 0 {
+		n += 1 + sovObjects(uint64(m.Kind))
+	}
+	l = len(m.ID)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.Limit != 0 {
+		n += 1 + sovObjects(uint64(m.Limit))
+	}
+	l = len(m.Continue)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.NewestFirst {
+		n += 2
+	}
+	if m.Fields {
+		n += 2
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *HistoryResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Versions) > 0 {
+		for _, e := range m.Versions {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	if m.Revision != 0 {
+		n += 1 + sovObjects(uint64(m.Revision))
+	}
+	if m.Floor != 0 {
+		n += 1 + sovObjects(uint64(m.Floor))
+	}
+	l = len(m.Continue)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *Version) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Revision != 0 {
+		n += 1 + sovObjects(uint64(m.Revision))
+	}
+	if m.Action != 0 {
+		n += 1 + sovObjects(uint64(m.Action))
+	}
+	if m.Object != nil {
+		l = m.Object.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.At != nil {
+		l = m.At.Size()
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Actor)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Message)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if len(m.Fields) > 0 {
+		for _, e := range m.Fields {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	if m.Compacted {
+		n += 2
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *DiffRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.From != 0 {
+		n += 1 + sovObjects(uint64(m.From))
+	}
+	if m.To != 0 {
+		n += 1 + sovObjects(uint64(m.To))
+	}
+	if m.Kind != 0 {
+		n += 1 + sovObjects(uint64(m.Kind))
+	}
+	l = len(m.ID)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.Limit != 0 {
+		n += 1 + sovObjects(uint64(m.Limit))
+	}
+	l = len(m.Continue)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *DiffResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.From != 0 {
+		n += 1 + sovObjects(uint64(m.From))
+	}
+	if m.To != 0 {
+		n += 1 + sovObjects(uint64(m.To))
+	}
+	if len(m.Objects) > 0 {
+		for _, e := range m.Objects {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	l = len(m.Continue)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.Remaining != 0 {
+		n += 1 + sovObjects(uint64(m.Remaining))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *ObjectDiff) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Kind != 0 {
+		n += 1 + sovObjects(uint64(m.Kind))
+	}
+	l = len(m.ID)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.Action != 0 {
+		n += 1 + sovObjects(uint64(m.Action))
+	}
+	if len(m.Fields) > 0 {
+		for _, e := range m.Fields {
+			l = e.Size()
+			n += 1 + l + sovObjects(uint64(l))
+		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *FieldDiff) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Path)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.Old)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	l = len(m.New)
+	if l > 0 {
+		n += 1 + l + sovObjects(uint64(l))
+	}
+	if m.Secret {
+		n += 2
 	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
@@ -4843,6 +7511,85 @@ func (m *ListRequest) Unmarshal(dAtA []byte) error {
 			}
 			m.Continue = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field CountOnly", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.CountOnly = bool(v != 0)
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field KeysOnly", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.KeysOnly = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Sort", wireType)
+			}
+			m.Sort = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Sort |= Sort(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Descending", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Descending = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipObjects(dAtA[iNdEx:])
@@ -4998,6 +7745,1847 @@ func (m *ListResponse) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ReadRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ReadRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ReadRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Operations", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Operations = append(m.Operations, &ReadOperation{})
+			if err := m.Operations[len(m.Operations)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ReadOperation) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ReadOperation: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ReadOperation: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Get", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			v := &GetRequest{}
+			if err := v.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			m.Op = &ReadOperation_Get{v}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field List", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			v := &ListRequest{}
+			if err := v.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			m.Op = &ReadOperation_List{v}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ReadResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ReadResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ReadResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Results", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Results = append(m.Results, &ReadResult{})
+			if err := m.Results[len(m.Results)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ReadResult) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ReadResult: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ReadResult: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Get", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			v := &GetResponse{}
+			if err := v.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			m.Result = &ReadResult_Get{v}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field List", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			v := &ListResponse{}
+			if err := v.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			m.Result = &ReadResult_List{v}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *HistoryRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: HistoryRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: HistoryRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Kind", wireType)
+			}
+			m.Kind = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Kind |= Kind(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ID", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.ID = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Limit", wireType)
+			}
+			m.Limit = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Limit |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Continue", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Continue = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NewestFirst", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.NewestFirst = bool(v != 0)
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fields", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Fields = bool(v != 0)
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *HistoryResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: HistoryResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: HistoryResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Versions", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Versions = append(m.Versions, &Version{})
+			if err := m.Versions[len(m.Versions)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Floor", wireType)
+			}
+			m.Floor = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Floor |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Continue", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Continue = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Version) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Version: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Version: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Action", wireType)
+			}
+			m.Action = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Action |= Action(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Object", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Object == nil {
+				m.Object = &Object{}
+			}
+			if err := m.Object.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field At", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.At == nil {
+				m.At = &types.Timestamp{}
+			}
+			if err := m.At.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Actor", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Actor = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 6:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Message", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Message = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 7:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fields", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Fields = append(m.Fields, FieldDiff{})
+			if err := m.Fields[len(m.Fields)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Compacted", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Compacted = bool(v != 0)
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DiffRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: DiffRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: DiffRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field From", wireType)
+			}
+			m.From = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.From |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field To", wireType)
+			}
+			m.To = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.To |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Kind", wireType)
+			}
+			m.Kind = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Kind |= Kind(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ID", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.ID = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Limit", wireType)
+			}
+			m.Limit = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Limit |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Continue", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Continue = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *DiffResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: DiffResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: DiffResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field From", wireType)
+			}
+			m.From = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.From |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field To", wireType)
+			}
+			m.To = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.To |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Objects", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Objects = append(m.Objects, &ObjectDiff{})
+			if err := m.Objects[len(m.Objects)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Continue", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Continue = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Remaining", wireType)
+			}
+			m.Remaining = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Remaining |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *ObjectDiff) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: ObjectDiff: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: ObjectDiff: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Kind", wireType)
+			}
+			m.Kind = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Kind |= Kind(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ID", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.ID = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Action", wireType)
+			}
+			m.Action = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Action |= Action(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fields", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Fields = append(m.Fields, FieldDiff{})
+			if err := m.Fields[len(m.Fields)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipObjects(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *FieldDiff) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowObjects
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: FieldDiff: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: FieldDiff: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Path", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Path = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Old", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Old = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field New", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthObjects
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthObjects
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.New = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Secret", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowObjects
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Secret = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipObjects(dAtA[iNdEx:])

@@ -5,6 +5,7 @@ package holdfast
 
 import (
 	bytes "bytes"
+	types "github.com/gogo/protobuf/types"
 	maps "maps"
 	slices "slices"
 )
@@ -154,6 +155,242 @@ func (m *ListResponse) CopyInto(c *ListResponse) {
 			c.Objects[i] = m.Objects[i].Copy()
 		}
 	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ReadRequest) Copy() *ReadRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(ReadRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ReadRequest) CopyInto(c *ReadRequest) {
+	*c = *m
+	if m.Operations != nil {
+		c.Operations = make([]*ReadOperation, len(m.Operations))
+		for i := range m.Operations {
+			c.Operations[i] = m.Operations[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ReadOperation) Copy() *ReadOperation {
+	if m == nil {
+		return nil
+	}
+	c := new(ReadOperation)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ReadOperation) CopyInto(c *ReadOperation) {
+	*c = *m
+	switch v := m.Op.(type) {
+	case *ReadOperation_Get:
+		w := &ReadOperation_Get{Get: v.Get}
+		w.Get = v.Get.Copy()
+		c.Op = w
+	case *ReadOperation_List:
+		w := &ReadOperation_List{List: v.List}
+		w.List = v.List.Copy()
+		c.Op = w
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ReadResponse) Copy() *ReadResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(ReadResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ReadResponse) CopyInto(c *ReadResponse) {
+	*c = *m
+	if m.Results != nil {
+		c.Results = make([]*ReadResult, len(m.Results))
+		for i := range m.Results {
+			c.Results[i] = m.Results[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ReadResult) Copy() *ReadResult {
+	if m == nil {
+		return nil
+	}
+	c := new(ReadResult)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ReadResult) CopyInto(c *ReadResult) {
+	*c = *m
+	switch v := m.Result.(type) {
+	case *ReadResult_Get:
+		w := &ReadResult_Get{Get: v.Get}
+		w.Get = v.Get.Copy()
+		c.Result = w
+	case *ReadResult_List:
+		w := &ReadResult_List{List: v.List}
+		w.List = v.List.Copy()
+		c.Result = w
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *HistoryRequest) Copy() *HistoryRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(HistoryRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *HistoryRequest) CopyInto(c *HistoryRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *HistoryResponse) Copy() *HistoryResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(HistoryResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *HistoryResponse) CopyInto(c *HistoryResponse) {
+	*c = *m
+	if m.Versions != nil {
+		c.Versions = make([]*Version, len(m.Versions))
+		for i := range m.Versions {
+			c.Versions[i] = m.Versions[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *Version) Copy() *Version {
+	if m == nil {
+		return nil
+	}
+	c := new(Version)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *Version) CopyInto(c *Version) {
+	*c = *m
+	c.Object = m.Object.Copy()
+	if m.At != nil {
+		c.At = &types.Timestamp{Seconds: m.At.Seconds, Nanos: m.At.Nanos, XXX_unrecognized: bytes.Clone(m.At.XXX_unrecognized)}
+	}
+	if m.Fields != nil {
+		c.Fields = make([]FieldDiff, len(m.Fields))
+		for i := range m.Fields {
+			m.Fields[i].CopyInto(&c.Fields[i])
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *DiffRequest) Copy() *DiffRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(DiffRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *DiffRequest) CopyInto(c *DiffRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *DiffResponse) Copy() *DiffResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(DiffResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *DiffResponse) CopyInto(c *DiffResponse) {
+	*c = *m
+	if m.Objects != nil {
+		c.Objects = make([]*ObjectDiff, len(m.Objects))
+		for i := range m.Objects {
+			c.Objects[i] = m.Objects[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ObjectDiff) Copy() *ObjectDiff {
+	if m == nil {
+		return nil
+	}
+	c := new(ObjectDiff)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ObjectDiff) CopyInto(c *ObjectDiff) {
+	*c = *m
+	if m.Fields != nil {
+		c.Fields = make([]FieldDiff, len(m.Fields))
+		for i := range m.Fields {
+			m.Fields[i].CopyInto(&c.Fields[i])
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *FieldDiff) Copy() *FieldDiff {
+	if m == nil {
+		return nil
+	}
+	c := new(FieldDiff)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *FieldDiff) CopyInto(c *FieldDiff) {
+	*c = *m
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 

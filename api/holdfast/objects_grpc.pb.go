@@ -21,9 +21,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Objects_Get_FullMethodName  = "/holdfast.v1.Objects/Get"
-	Objects_List_FullMethodName = "/holdfast.v1.Objects/List"
-	Objects_Txn_FullMethodName  = "/holdfast.v1.Objects/Txn"
+	Objects_Get_FullMethodName     = "/holdfast.v1.Objects/Get"
+	Objects_List_FullMethodName    = "/holdfast.v1.Objects/List"
+	Objects_Scan_FullMethodName    = "/holdfast.v1.Objects/Scan"
+	Objects_Read_FullMethodName    = "/holdfast.v1.Objects/Read"
+	Objects_History_FullMethodName = "/holdfast.v1.Objects/History"
+	Objects_Diff_FullMethodName    = "/holdfast.v1.Objects/Diff"
+	Objects_Txn_FullMethodName     = "/holdfast.v1.Objects/Txn"
 )
 
 // ObjectsClient is the client API for Objects service.
@@ -33,8 +37,16 @@ const (
 // Objects is what controllers are written against: objects of every kind, by one form.
 type ObjectsClient interface {
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// List returns objects of one kind in the order of their IDs, in pages of one revision.
+	// List returns objects of one kind, in pages of one revision.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
+	// Scan sends what all pages of a List would have, one after another.
+	Scan(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListResponse], error)
+	// Read does several reads, of any kinds, at one revision.
+	Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error)
+	// History returns the versions of one object, as far as they are kept.
+	History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error)
+	// Diff compares two revisions.
+	Diff(ctx context.Context, in *DiffRequest, opts ...grpc.CallOption) (*DiffResponse, error)
 	// Txn does all of its operations in one revision, or none.
 	Txn(ctx context.Context, in *TxnRequest, opts ...grpc.CallOption) (*TxnResponse, error)
 }
@@ -67,6 +79,55 @@ func (c *objectsClient) List(ctx context.Context, in *ListRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *objectsClient) Scan(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Objects_ServiceDesc.Streams[0], Objects_Scan_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListRequest, ListResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Objects_ScanClient = grpc.ServerStreamingClient[ListResponse]
+
+func (c *objectsClient) Read(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (*ReadResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadResponse)
+	err := c.cc.Invoke(ctx, Objects_Read_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *objectsClient) History(ctx context.Context, in *HistoryRequest, opts ...grpc.CallOption) (*HistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HistoryResponse)
+	err := c.cc.Invoke(ctx, Objects_History_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *objectsClient) Diff(ctx context.Context, in *DiffRequest, opts ...grpc.CallOption) (*DiffResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffResponse)
+	err := c.cc.Invoke(ctx, Objects_Diff_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *objectsClient) Txn(ctx context.Context, in *TxnRequest, opts ...grpc.CallOption) (*TxnResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TxnResponse)
@@ -84,8 +145,16 @@ func (c *objectsClient) Txn(ctx context.Context, in *TxnRequest, opts ...grpc.Ca
 // Objects is what controllers are written against: objects of every kind, by one form.
 type ObjectsServer interface {
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// List returns objects of one kind in the order of their IDs, in pages of one revision.
+	// List returns objects of one kind, in pages of one revision.
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	// Scan sends what all pages of a List would have, one after another.
+	Scan(*ListRequest, grpc.ServerStreamingServer[ListResponse]) error
+	// Read does several reads, of any kinds, at one revision.
+	Read(context.Context, *ReadRequest) (*ReadResponse, error)
+	// History returns the versions of one object, as far as they are kept.
+	History(context.Context, *HistoryRequest) (*HistoryResponse, error)
+	// Diff compares two revisions.
+	Diff(context.Context, *DiffRequest) (*DiffResponse, error)
 	// Txn does all of its operations in one revision, or none.
 	Txn(context.Context, *TxnRequest) (*TxnResponse, error)
 	mustEmbedUnimplementedObjectsServer()
@@ -103,6 +172,18 @@ func (UnimplementedObjectsServer) Get(context.Context, *GetRequest) (*GetRespons
 }
 func (UnimplementedObjectsServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedObjectsServer) Scan(*ListRequest, grpc.ServerStreamingServer[ListResponse]) error {
+	return status.Error(codes.Unimplemented, "method Scan not implemented")
+}
+func (UnimplementedObjectsServer) Read(context.Context, *ReadRequest) (*ReadResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Read not implemented")
+}
+func (UnimplementedObjectsServer) History(context.Context, *HistoryRequest) (*HistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method History not implemented")
+}
+func (UnimplementedObjectsServer) Diff(context.Context, *DiffRequest) (*DiffResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Diff not implemented")
 }
 func (UnimplementedObjectsServer) Txn(context.Context, *TxnRequest) (*TxnResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Txn not implemented")
@@ -164,6 +245,71 @@ func _Objects_List_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Objects_Scan_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ObjectsServer).Scan(m, &grpc.GenericServerStream[ListRequest, ListResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Objects_ScanServer = grpc.ServerStreamingServer[ListResponse]
+
+func _Objects_Read_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectsServer).Read(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Objects_Read_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectsServer).Read(ctx, req.(*ReadRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Objects_History_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectsServer).History(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Objects_History_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectsServer).History(ctx, req.(*HistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Objects_Diff_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ObjectsServer).Diff(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Objects_Diff_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ObjectsServer).Diff(ctx, req.(*DiffRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Objects_Txn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TxnRequest)
 	if err := dec(in); err != nil {
@@ -198,10 +344,28 @@ var Objects_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Objects_List_Handler,
 		},
 		{
+			MethodName: "Read",
+			Handler:    _Objects_Read_Handler,
+		},
+		{
+			MethodName: "History",
+			Handler:    _Objects_History_Handler,
+		},
+		{
+			MethodName: "Diff",
+			Handler:    _Objects_Diff_Handler,
+		},
+		{
 			MethodName: "Txn",
 			Handler:    _Objects_Txn_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Scan",
+			Handler:       _Objects_Scan_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "holdfast/api/holdfast/objects.proto",
 }
