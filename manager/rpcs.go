@@ -26,7 +26,7 @@ func classes() map[string]call.Class {
 
 		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Scan": call.Reading,
 		objects + "Read": call.Reading, objects + "History": call.Reading, objects + "Diff": call.Reading,
-		objects + "Txn": call.Writing,
+		objects + "Txn":   call.Writing,
 		stacks + "Deploy": call.Writing, stacks + "List": call.Reading, stacks + "Remove": call.Writing,
 		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
 		cluster + "Compact": call.Writing,

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/kinds"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
 )
@@ -21,7 +22,7 @@ const (
 // List returns a page of the objects of one kind that a selector selects, in the order of
 // their IDs. All pages of a list show the revision of the first one.
 func (s *Server) List(ctx context.Context, r *holdfast.ListRequest) (*holdfast.ListResponse, error) {
-	k, err := kindOf("kind", r.Kind)
+	k, err := kinds.Of("kind", r.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -33,19 +34,19 @@ func (s *Server) List(ctx context.Context, r *holdfast.ListRequest) (*holdfast.L
 	if r.Limit > 0 && r.Limit < maxPage {
 		limit = int(r.Limit)
 	}
-	p, err := k.list(tx, &r.Selector, after, limit)
+	p, err := k.List(tx, &r.Selector, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	p.cut(s.pageBytes)
+	cut(&p, s.pageBytes)
 	resp := &holdfast.ListResponse{
-		Objects: make([]*holdfast.Object, len(p.objects)), Revision: tx.Revision(), Remaining: p.remaining,
+		Objects: make([]*holdfast.Object, len(p.Objects)), Revision: tx.Revision(), Remaining: p.Remaining,
 	}
-	for i, o := range p.objects {
+	for i, o := range p.Objects {
 		resp.Objects[i] = objects.Wrap(o)
 	}
-	if n := len(p.objects); p.remaining > 0 {
-		resp.Continue = objects.Token{Revision: tx.Revision(), After: p.objects[n-1].GetID()}.Encode()
+	if n := len(p.Objects); p.Remaining > 0 {
+		resp.Continue = objects.Token{Revision: tx.Revision(), After: p.Objects[n-1].GetID()}.Encode()
 	}
 	return resp, nil
 }
@@ -74,83 +75,15 @@ func (s *Server) begin(ctx context.Context, continued string) (store.ReadTx, str
 
 // cut makes the objects fit to be sent, and leaves out those over the bound, but for the
 // first.
-func (p *page) cut(maxBytes int) {
+func cut(p *kinds.Page, maxBytes int) {
 	bytes := 0
-	for i, o := range p.objects {
+	for i, o := range p.Objects {
 		o = objects.Redact(o)
 		if bytes += o.Size(); bytes > maxBytes && i > 0 {
-			p.remaining += uint64(len(p.objects) - i)
-			p.objects = slices.Clip(p.objects[:i])
+			p.Remaining += uint64(len(p.Objects) - i)
+			p.Objects = slices.Clip(p.Objects[:i])
 			return
 		}
-		p.objects[i] = o
+		p.Objects[i] = o
 	}
-}
-
-// by turns the fields of a selector, but for its labels, into a selector of the store.
-func (t table[T]) by(tx store.ReadTx, s *holdfast.Selector) (store.By, error) {
-	var all []store.By
-	for _, f := range fieldsOf(s) {
-		if len(f.by) == 0 {
-			continue
-		}
-		either := store.Or(f.by...)
-		if len(f.by) == 1 {
-			either = f.by[0]
-		}
-		// Find does not look anything up yet; it tells whether the table has the index.
-		if _, err := t.Find(tx, either); err != nil {
-			if !errkind.Is(err, errkind.Invalid) {
-				return store.By{}, err
-			}
-			return store.By{}, errkind.Field("selector."+f.name, "%ss do not have this field", t.Noun())
-		}
-		all = append(all, either)
-	}
-	if stack := s.Labels[store.StackLabel]; stack != "" {
-		// This label has an index, for the kinds that stacks are made of.
-		if _, err := t.Find(tx, store.ByStack(stack)); err == nil {
-			all = append(all, store.ByStack(stack))
-		}
-	}
-	switch len(all) {
-	case 0:
-		return store.All(), nil
-	case 1:
-		return all[0], nil
-	}
-	return store.And(all...), nil
-}
-
-// selectorField is a field of a selector: what is selected by any of its values.
-type selectorField struct {
-	name string
-	by   []store.By
-}
-
-// fieldsOf gives the fields of a selector, those that usually select least first.
-func fieldsOf(s *holdfast.Selector) []selectorField {
-	return []selectorField{
-		{"ids", each(s.IDs, store.ByID)},
-		{"names", each(s.Names, store.ByName)},
-		{"service_ids", each(s.ServiceIDs, store.ByServiceID)},
-		{"secret_ids", each(s.SecretIDs, store.BySecretID)},
-		{"config_ids", each(s.ConfigIDs, store.ByConfigID)},
-		{"network_ids", each(s.NetworkIDs, store.ByNetworkID)},
-		{"node_ids", each(s.NodeIDs, store.ByNodeID)},
-		{"id_prefixes", each(s.IDPrefixes, store.ByIDPrefix)},
-		{"name_prefixes", each(s.NamePrefixes, store.ByNamePrefix)},
-		{"states", each(s.States, store.ByTaskState)},
-		{"desired_states", each(s.DesiredStates, store.ByDesiredState)},
-		{"roles", each(s.Roles, store.ByRole)},
-		{"memberships", each(s.Memberships, store.ByMembership)},
-	}
-}
-
-func each[V any](values []V, by func(V) store.By) []store.By {
-	all := make([]store.By, len(values))
-	for i, v := range values {
-		all[i] = by(v)
-	}
-	return all
 }

@@ -3,6 +3,7 @@ package objectapi
 import (
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/kinds"
 	"holdfast/manager/objects"
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
@@ -47,7 +48,7 @@ func (s *Server) replay(operations []*holdfast.Operation, result store.Result) (
 
 // target returns the kind of the object that an operation is on, and its ID, which may be
 // empty for a create.
-func target(operation *holdfast.Operation) (kind, string, error) {
+func target(operation *holdfast.Operation) (kinds.Kind, string, error) {
 	var given *holdfast.Object
 	switch op := operation.GetOp().(type) {
 	case *holdfast.Operation_Create:
@@ -55,14 +56,14 @@ func target(operation *holdfast.Operation) (kind, string, error) {
 	case *holdfast.Operation_Update:
 		given = op.Update.GetObject()
 	case *holdfast.Operation_Remove:
-		k, err := kindOf("kind", op.Remove.GetKind())
+		k, err := kinds.Of("kind", op.Remove.GetKind())
 		return k, op.Remove.GetID(), err
 	}
 	o := objects.Unwrap(given)
 	if o == nil {
 		return nil, "", errkind.Field("object", "is empty")
 	}
-	k, err := kindOfObject(o)
+	k, err := kinds.OfObject(o)
 	return k, o.GetID(), err
 }
 
@@ -104,14 +105,14 @@ func (p past) created(operations []*holdfast.Operation, ids []string) ([]string,
 // existed tells whether an object is known to be older than the transaction.
 func (p past) existed(id string) bool {
 	for number := range holdfast.Kind_name {
-		k, err := kindOf("kind", holdfast.Kind(number))
+		k, err := kinds.Of("kind", holdfast.Kind(number))
 		if err != nil { // KIND_UNSPECIFIED
 			continue
 		}
-		if p.before != nil && k.find(p.before, id) != nil {
+		if p.before != nil && k.Find(p.before, id) != nil {
 			return true
 		}
-		if o := k.find(p.after, id); o != nil {
+		if o := k.Find(p.after, id); o != nil {
 			meta := o.GetMeta()
 			return meta.CreatedVersion.Index < p.revision
 		}
@@ -120,16 +121,16 @@ func (p past) existed(id string) bool {
 }
 
 // object returns an object as the transaction left it, or as it was before if it was removed.
-func (p past) object(k kind, id string, removed bool) *holdfast.Object {
+func (p past) object(k kinds.Kind, id string, removed bool) *holdfast.Object {
 	var o state.Object
 	if !removed {
-		o = k.find(p.after, id)
+		o = k.Find(p.after, id)
 	}
 	if o == nil && p.before != nil {
-		o = k.find(p.before, id)
+		o = k.Find(p.before, id)
 	}
 	if o == nil {
-		o = k.blank(id)
+		o = k.Blank(id)
 	}
 	return objects.Wrap(objects.Redact(o))
 }

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/kinds"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
 )
@@ -48,7 +49,7 @@ func New(s Store, r Reader) *Server {
 
 // Get returns one object, by its ID or by its name.
 func (s *Server) Get(ctx context.Context, r *holdfast.GetRequest) (*holdfast.GetResponse, error) {
-	k, err := kindOf("kind", r.Kind)
+	k, err := kinds.Of("kind", r.Kind)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (s *Server) Get(ctx context.Context, r *holdfast.GetRequest) (*holdfast.Get
 	if err != nil {
 		return nil, err
 	}
-	o, err := k.get(tx, r.ID, r.Name)
+	o, err := k.Get(tx, r.ID, r.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/kinds"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
 )
@@ -73,7 +74,7 @@ func checkTxn(r *holdfast.TxnRequest) error {
 }
 
 func checkPrecondition(path string, p *holdfast.Precondition) error {
-	k, err := kindOf(path+".kind", p.GetKind())
+	k, err := kinds.Of(path+".kind", p.GetKind())
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func checkOperation(path string, o *holdfast.Operation) error {
 func checkPreconditions(tx store.ReadTx, preconditions []*holdfast.Precondition) error {
 	for i, p := range preconditions {
 		path := fmt.Sprintf("preconditions[%d]", i)
-		k, err := kindOf(path+".kind", p.Kind)
+		k, err := kinds.Of(path+".kind", p.Kind)
 		if err != nil {
 			return err
 		}
@@ -130,8 +131,8 @@ func checkPreconditions(tx store.ReadTx, preconditions []*holdfast.Precondition)
 }
 
 // holds tells why a precondition does not hold, or nil.
-func holds(tx store.ReadTx, k kind, p *holdfast.Precondition) *errkind.Error {
-	o := k.find(tx, p.ID)
+func holds(tx store.ReadTx, k kinds.Kind, p *holdfast.Precondition) *errkind.Error {
+	o := k.Find(tx, p.ID)
 	failed := func(format string, args ...any) *errkind.Error {
 		e := errkind.New(errkind.OutOfSequence, format, args...).On(k.Noun(), p.ID)
 		if o != nil {

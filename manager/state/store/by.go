@@ -26,6 +26,9 @@ const (
 	opAnd
 )
 
+// All tells whether b is the selector that All returns.
+func (b By) All() bool { return b.op == opAll }
+
 func value(index, v string) By { return By{op: opValue, index: index, value: v} }
 
 // All selects every object.

@@ -111,7 +111,7 @@ func (t *Table[T]) Get(tx ReadTx, id string) T {
 // Find returns the objects that a selector selects, in the order of its index: for All, of
 // their IDs. It fails with errkind.Invalid if the table lacks one of the selector's indexes.
 func (t *Table[T]) Find(tx ReadTx, by By) (iter.Seq[T], error) {
-	if err := t.check(by); err != nil {
+	if err := t.Check(by); err != nil {
 		return nil, err
 	}
 	return t.find(tx, by), nil
@@ -130,12 +130,13 @@ func (t *Table[T]) FindAll(tx ReadTx, by By) ([]T, error) {
 	return all, nil
 }
 
-func (t *Table[T]) check(by By) error {
+// Check fails with errkind.Invalid if the table lacks one of the selector's indexes.
+func (t *Table[T]) Check(by By) error {
 	if by.op == opValue && t.index(by.index) == nil {
 		return errkind.New(errkind.Invalid, "%ss cannot be selected by %s", t.noun, by.index)
 	}
 	for _, b := range by.of {
-		if err := t.check(b); err != nil {
+		if err := t.Check(b); err != nil {
 			return err
 		}
 	}
@@ -194,7 +195,7 @@ func (t *Table[T]) scan(tx ReadTx, x *index[T], value string, prefix bool) iter.
 	}
 	now := func(yield func(T) bool) {
 		it, err := tx.memdb().Get(t.table(), name, args...)
-		if err != nil { // cannot be: check has seen the index
+		if err != nil { // cannot be: Check has seen the index
 			return
 		}
 		for raw := it.Next(); raw != nil; raw = it.Next() {
@@ -208,6 +209,9 @@ func (t *Table[T]) scan(tx ReadTx, x *index[T], value string, prefix bool) iter.
 	}
 	return now
 }
+
+// Selected returns what tells whether a selector, which Check has passed, selects an object.
+func (t *Table[T]) Selected(by By) func(T) bool { return func(o T) bool { return t.selects(by, o) } }
 
 // selects tells whether a selector selects an object.
 func (t *Table[T]) selects(by By, o T) bool {

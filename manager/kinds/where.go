@@ -1,4 +1,4 @@
-package objectapi
+package kinds
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func (t table[T]) where(text string) (keep func(T) bool, err error) {
 	if err != nil || s.Empty() {
 		return nil, inWhere(err)
 	}
-	blank := t.blank("")
+	blank := t.Blank("")
 	known := func(field string) bool {
 		_, ok := fieldOf(blank, field)
 		return ok

@@ -1,0 +1,215 @@
+// Package kinds gives the store's tables without the types of their objects, and picks objects
+// of any kind by one form of selector. It keeps no state; what it makes may be used by many
+// goroutines.
+package kinds
+
+import (
+	"maps"
+
+	"holdfast/api"
+	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
+	"holdfast/manager/objects"
+	"holdfast/manager/state"
+	"holdfast/manager/state/store"
+)
+
+// Kind is a table of the store without the type of its objects. A method that takes an object
+// of another kind returns the zero value.
+type Kind interface {
+	Kind() holdfast.Kind
+	Noun() string
+	// NameOf returns the name that an object is found by.
+	NameOf(o state.Object) string
+	// Get returns the object with an ID, or if that is empty with a name. It fails with
+	// errkind.NotFound, and with errkind.Invalid if several objects have the name.
+	Get(tx store.ReadTx, id, name string) (state.Object, error)
+	// Find returns the object with an ID, or nil.
+	Find(tx store.ReadTx, id string) state.Object
+	// List returns a page of the objects that a selector selects, in the order of their IDs.
+	List(tx store.ReadTx, s *holdfast.Selector, after string, limit int) (Page, error)
+	// Matcher returns what tells whether a selector selects an object; nil selects all. It
+	// fails with errkind.Invalid if the kind lacks a field that the selector asks for.
+	Matcher(s *holdfast.Selector) (func(state.Object) bool, error)
+	// Blank returns an object that has nothing but an ID.
+	Blank(id string) state.Object
+}
+
+// Page is a part of a list.
+type Page struct {
+	Objects   []state.Object
+	Remaining uint64 // objects after it
+}
+
+// All returns all kinds, in the order of their numbers.
+func All() []Kind {
+	return []Kind{
+		table[*api.Node]{store.Nodes, func(id string) *api.Node { return &api.Node{ID: id} }},
+		table[*api.Service]{store.Services, func(id string) *api.Service { return &api.Service{ID: id} }},
+		table[*api.Task]{store.Tasks, func(id string) *api.Task { return &api.Task{ID: id} }},
+		table[*api.Network]{store.Networks, func(id string) *api.Network { return &api.Network{ID: id} }},
+		table[*api.Cluster]{store.Clusters, func(id string) *api.Cluster { return &api.Cluster{ID: id} }},
+		table[*api.Secret]{store.Secrets, func(id string) *api.Secret { return &api.Secret{ID: id} }},
+		table[*api.Config]{store.Configs, func(id string) *api.Config { return &api.Config{ID: id} }},
+	}
+}
+
+// Of returns a kind. It fails with errkind.Invalid; path is where the request names it.
+func Of(path string, number holdfast.Kind) (Kind, error) {
+	for _, k := range All() {
+		if k.Kind() == number {
+			return k, nil
+		}
+	}
+	if number == holdfast.Kind_KIND_UNSPECIFIED {
+		return nil, errkind.Field(path, "is empty")
+	}
+	return nil, errkind.Field(path, "%d is not a kind of object", int32(number))
+}
+
+// OfObject returns an object's kind.
+func OfObject(o state.Object) (Kind, error) { return Of("object", numberOf(o)) }
+
+func numberOf(o state.Object) holdfast.Kind {
+	switch o.(type) {
+	case *api.Node:
+		return holdfast.Kind_KIND_NODE
+	case *api.Service:
+		return holdfast.Kind_KIND_SERVICE
+	case *api.Task:
+		return holdfast.Kind_KIND_TASK
+	case *api.Network:
+		return holdfast.Kind_KIND_NETWORK
+	case *api.Cluster:
+		return holdfast.Kind_KIND_CLUSTER
+	case *api.Secret:
+		return holdfast.Kind_KIND_SECRET
+	case *api.Config:
+		return holdfast.Kind_KIND_CONFIG
+	}
+	return holdfast.Kind_KIND_UNSPECIFIED
+}
+
+// annotationsOf returns what holds an object's labels, what counts first before the rest.
+func annotationsOf(o state.Object) []*api.Annotations {
+	switch o := o.(type) {
+	case *api.Node:
+		return []*api.Annotations{&o.Spec.Annotations}
+	case *api.Service:
+		return []*api.Annotations{&o.Spec.Annotations}
+	case *api.Task:
+		return []*api.Annotations{&o.Annotations, &o.ServiceAnnotations}
+	case *api.Network:
+		return []*api.Annotations{&o.Spec.Annotations}
+	case *api.Cluster:
+		return []*api.Annotations{&o.Spec.Annotations}
+	case *api.Secret:
+		return []*api.Annotations{&o.Spec.Annotations}
+	case *api.Config:
+		return []*api.Annotations{&o.Spec.Annotations}
+	}
+	return nil
+}
+
+// hasLabels tells whether an object has all of the labels; an empty value asks only for the
+// key.
+func hasLabels(o state.Object, want map[string]string) bool {
+	labels := labelsOf(o)
+	for key, value := range want {
+		if have, ok := labels[key]; !ok || value != "" && have != value {
+			return false
+		}
+	}
+	return true
+}
+
+// labelsOf returns the labels of an object. A task has those of its service too.
+func labelsOf(o state.Object) map[string]string {
+	var labels map[string]string
+	for i, a := range annotationsOf(o) {
+		switch {
+		case i == 0 || len(labels) == 0:
+			labels = a.Labels
+		case len(a.Labels) > 0: // what comes first counts
+			both := maps.Clone(a.Labels)
+			maps.Copy(both, labels)
+			labels = both
+		}
+	}
+	return labels
+}
+
+// table makes a kind of a store's table.
+type table[T objects.Object[T]] struct {
+	*store.Table[T]
+	withID func(id string) T
+}
+
+// Blank implements Kind.
+func (t table[T]) Blank(id string) state.Object { return t.withID(id) }
+
+// NameOf implements Kind.
+func (t table[T]) NameOf(o state.Object) string {
+	if typed, ok := o.(T); ok {
+		return t.Name(typed)
+	}
+	return ""
+}
+
+// Get implements Kind.
+func (t table[T]) Get(tx store.ReadTx, id, name string) (state.Object, error) {
+	if id != "" {
+		return objects.Get(tx, t.Table, id)
+	}
+	return objects.FindByName(tx, t.Table, name)
+}
+
+// Find implements Kind.
+func (t table[T]) Find(tx store.ReadTx, id string) state.Object {
+	var zero T
+	if o := t.Table.Get(tx, id); o != zero {
+		return o
+	}
+	return nil
+}
+
+// List implements Kind.
+func (t table[T]) List(tx store.ReadTx, s *holdfast.Selector, after string, limit int) (Page, error) {
+	by, err := t.by(s)
+	if err != nil {
+		return Page{}, err
+	}
+	keep, err := t.keep(s)
+	if err != nil {
+		return Page{}, err
+	}
+	found, _, remaining, err := objects.List(tx, t.Table, by, keep, after, limit)
+	if err != nil {
+		return Page{}, err
+	}
+	p := Page{Objects: make([]state.Object, len(found)), Remaining: remaining}
+	for i, o := range found {
+		p.Objects[i] = o
+	}
+	return p, nil
+}
+
+// Matcher implements Kind.
+func (t table[T]) Matcher(s *holdfast.Selector) (func(state.Object) bool, error) {
+	by, err := t.by(s)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := t.keep(s)
+	if err != nil {
+		return nil, err
+	}
+	if keep == nil && by.All() {
+		return nil, nil
+	}
+	picked := t.Selected(by)
+	return func(o state.Object) bool {
+		typed, ok := o.(T)
+		return ok && picked(typed) && (keep == nil || keep(typed))
+	}, nil
+}
