@@ -26,6 +26,9 @@ func TestErrorCrossesTheWire(t *testing.T) {
 		if *e != *in {
 			t.Errorf("kind %d: got %+v, want %+v", k, e, in)
 		}
+		if e := errkind.FromInfo(errkind.Info(fmt.Errorf("create: %w", in))); *e != *in {
+			t.Errorf("kind %d: got %+v from its parts, want %+v", k, e, in)
+		}
 	}
 }
 

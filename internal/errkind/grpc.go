@@ -68,27 +68,51 @@ func Status(err error) *status.Status {
 			e = &Error{Kind: Internal, Msg: err.Error()}
 		}
 	}
-	w := wireKinds()[0]
-	for _, k := range wireKinds() {
-		if k.kind == e.Kind {
-			w = k
-		}
-	}
-	info := &errdetails.ErrorInfo{Reason: w.reason, Domain: domain, Metadata: map[string]string{}}
-	for key, value := range map[string]string{
-		keyObject: e.Object, keyID: e.ID, keyField: e.Field, keyMax: e.Max,
-		keySeen: revision(e.Seen), keyNow: revision(e.Now), keyHint: e.Hint, keyMsg: e.Msg,
-	} {
-		if value != "" {
-			info.Metadata[key] = value
-		}
-	}
+	w := wireOf(e.Kind)
+	info := &errdetails.ErrorInfo{Reason: w.reason, Domain: domain, Metadata: e.details()}
 	s := status.New(w.code, err.Error())
 	detailed, detailErr := s.WithDetails(info)
 	if detailErr != nil { // only an OK status cannot carry details
 		return s
 	}
 	return detailed
+}
+
+func wireOf(k Kind) wireKind {
+	for _, w := range wireKinds() {
+		if w.kind == k {
+			return w
+		}
+	}
+	return wireKinds()[0]
+}
+
+func (e *Error) details() map[string]string {
+	all := map[string]string{}
+	for key, value := range map[string]string{
+		keyObject: e.Object, keyID: e.ID, keyField: e.Field, keyMax: e.Max,
+		keySeen: revision(e.Seen), keyNow: revision(e.Now), keyHint: e.Hint, keyMsg: e.Msg,
+	} {
+		if value != "" {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// Info gives the parts of an error for a message that tells of it, where no call ends by it.
+// An error without a kind is Internal.
+func Info(err error) (reason, message string, details map[string]string) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		e = &Error{Kind: Internal, Msg: err.Error()}
+	}
+	return wireOf(e.Kind).reason, err.Error(), e.details()
+}
+
+// FromInfo makes the Error again that Info was given.
+func FromInfo(reason, message string, details map[string]string) *Error {
+	return fromInfo(&errdetails.ErrorInfo{Reason: reason, Metadata: details}, message)
 }
 
 func revision(r uint64) string {
