@@ -29,6 +29,31 @@ const (
 // All tells whether b is the selector that All returns.
 func (b By) All() bool { return b.op == opAll }
 
+// Exact returns an index and values in it, one of which an object must have to be selected. It
+// finds none for what is selected by prefixes, by several indexes or not at all.
+func (b By) Exact() (index string, values []string, ok bool) {
+	switch b.op {
+	case opValue:
+		return b.index, []string{b.value}, !b.prefix
+	case opAnd:
+		for _, part := range b.of {
+			if index, values, ok = part.Exact(); ok {
+				return index, values, true
+			}
+		}
+	case opOr:
+		for i, part := range b.of {
+			x, v, exact := part.Exact()
+			if !exact || i > 0 && x != index {
+				return "", nil, false
+			}
+			index, values = x, append(values, v...)
+		}
+		return index, values, len(b.of) > 0
+	}
+	return "", nil, false
+}
+
 func value(index, v string) By { return By{op: opValue, index: index, value: v} }
 
 // All selects every object.

@@ -14,6 +14,8 @@ type publisher struct {
 	queue *watch.Queue // nil until somebody watches
 	// closed stays: a queue that is made after Close would not end.
 	closed bool
+
+	sleepers sleepers
 }
 
 // publish makes next the root and tells of the revisions that it has more. next may go on to
@@ -30,6 +32,7 @@ func (s *MemoryStore) publish(next *root, entries ...*logEntry) {
 			s.send(state.EventChange{Revision: e.revision, Change: c})
 		}
 		s.send(state.EventCommit{Revision: e.revision})
+		s.events.sleepers.committed(e)
 	}
 }
 
@@ -39,6 +42,7 @@ func (s *MemoryStore) reset(next *root) {
 	defer s.events.mu.Unlock()
 	s.requests.replace(next.requests)
 	s.versions.replace(next.log)
+	s.events.sleepers.replaced(s.root.Load().revision, next)
 	s.root.Store(next)
 	s.send(state.EventReset{Revision: next.revision})
 }

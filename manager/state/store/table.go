@@ -143,6 +143,33 @@ func (t *Table[T]) Check(by By) error {
 	return nil
 }
 
+// After goes through all objects whose ID is after one, in the order of IDs. Where it begins it
+// finds at once.
+func (t *Table[T]) After(tx ReadTx, id string) iter.Seq[T] {
+	now := func(yield func(T) bool) {
+		it, err := tx.memdb().LowerBound(t.table(), indexID, id)
+		if err != nil { // cannot be: the schema is ours
+			return
+		}
+		for raw := it.Next(); raw != nil; raw = it.Next() {
+			if o, ok := raw.(T); ok && o.GetID() != id && !yield(o) {
+				return
+			}
+		}
+	}
+	p := tx.past()
+	if p == nil {
+		return now
+	}
+	return func(yield func(T) bool) {
+		for o := range t.was(p, now, t.index(indexID), "", true) {
+			if o.GetID() > id && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 func (t *Table[T]) find(tx ReadTx, by By) iter.Seq[T] {
 	switch by.op {
 	case opValue:
@@ -208,6 +235,14 @@ func (t *Table[T]) scan(tx ReadTx, x *index[T], value string, prefix bool) iter.
 		return t.was(p, now, x, value, prefix)
 	}
 	return now
+}
+
+// Values returns the values that an object has in an index of the table.
+func (t *Table[T]) Values(index string, o T) []string {
+	if x := t.index(index); x != nil {
+		return x.values(o)
+	}
+	return nil
 }
 
 // Selected returns what tells whether a selector, which Check has passed, selects an object.
