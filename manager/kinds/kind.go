@@ -4,7 +4,10 @@
 package kinds
 
 import (
+	"cmp"
+	"iter"
 	"maps"
+	"slices"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
@@ -28,9 +31,16 @@ type Kind interface {
 	Find(tx store.ReadTx, id string) state.Object
 	// List returns a page of the objects that a selector selects, in the order of their IDs.
 	List(tx store.ReadTx, s *holdfast.Selector, after string, limit int) (Page, error)
-	// Matcher returns what tells whether a selector selects an object; nil selects all. It
-	// fails with errkind.Invalid if the kind lacks a field that the selector asks for.
-	Matcher(s *holdfast.Selector) (func(state.Object) bool, error)
+	// Matcher compiles a selector. It fails with errkind.Invalid if the kind lacks a field that
+	// the selector asks for.
+	Matcher(s *holdfast.Selector) (Matcher, error)
+	// Picks returns what tells whether a selector of the store selects an object. It fails with
+	// errkind.Invalid if the table lacks one of its indexes.
+	Picks(by store.By) (func(state.Object) bool, error)
+	// After goes through the objects that are selected, in the order of their IDs, after one.
+	After(tx store.ReadTx, m Matcher, id string) iter.Seq[state.Object]
+	// Values returns the values that an object has in an index, as a Matcher names it.
+	Values(index string, o state.Object) []string
 	// Blank returns an object that has nothing but an ID.
 	Blank(id string) state.Object
 }
@@ -40,6 +50,18 @@ type Page struct {
 	Objects   []state.Object
 	Remaining uint64 // objects after it
 }
+
+// Matcher tells whether a selector selects an object of a kind. The zero value selects all.
+type Matcher struct {
+	// If Index is not empty, an object that is selected has one of Values in it.
+	Index  string
+	Values []string
+	by     store.By
+	picks  func(state.Object) bool // nil: all
+}
+
+// Matches tells whether an object is selected. Nil is not.
+func (m Matcher) Matches(o state.Object) bool { return o != nil && (m.picks == nil || m.picks(o)) }
 
 // All returns all kinds, in the order of their numbers.
 func All() []Kind {
@@ -90,8 +112,8 @@ func numberOf(o state.Object) holdfast.Kind {
 	return holdfast.Kind_KIND_UNSPECIFIED
 }
 
-// annotationsOf returns what holds an object's labels, what counts first before the rest.
-func annotationsOf(o state.Object) []*api.Annotations {
+// Annotations returns what holds an object's labels, what counts first before the rest.
+func Annotations(o state.Object) []*api.Annotations {
 	switch o := o.(type) {
 	case *api.Node:
 		return []*api.Annotations{&o.Spec.Annotations}
@@ -126,7 +148,7 @@ func hasLabels(o state.Object, want map[string]string) bool {
 // labelsOf returns the labels of an object. A task has those of its service too.
 func labelsOf(o state.Object) map[string]string {
 	var labels map[string]string
-	for i, a := range annotationsOf(o) {
+	for i, a := range Annotations(o) {
 		switch {
 		case i == 0 || len(labels) == 0:
 			labels = a.Labels
@@ -195,21 +217,76 @@ func (t table[T]) List(tx store.ReadTx, s *holdfast.Selector, after string, limi
 }
 
 // Matcher implements Kind.
-func (t table[T]) Matcher(s *holdfast.Selector) (func(state.Object) bool, error) {
+func (t table[T]) Matcher(s *holdfast.Selector) (Matcher, error) {
 	by, err := t.by(s)
 	if err != nil {
-		return nil, err
+		return Matcher{}, err
 	}
 	keep, err := t.keep(s)
 	if err != nil {
-		return nil, err
+		return Matcher{}, err
+	}
+	return t.matcher(by, keep), nil
+}
+
+func (t table[T]) matcher(by store.By, keep func(T) bool) Matcher {
+	m := Matcher{by: by}
+	if index, values, ok := by.Exact(); ok {
+		m.Index, m.Values = index, values
 	}
 	if keep == nil && by.All() {
-		return nil, nil
+		return m
 	}
 	picked := t.Selected(by)
-	return func(o state.Object) bool {
+	m.picks = func(o state.Object) bool {
 		typed, ok := o.(T)
 		return ok && picked(typed) && (keep == nil || keep(typed))
-	}, nil
+	}
+	return m
+}
+
+// Picks implements Kind.
+func (t table[T]) Picks(by store.By) (func(state.Object) bool, error) {
+	if err := t.Check(by); err != nil {
+		return nil, err
+	}
+	return t.matcher(by, nil).Matches, nil
+}
+
+// After implements Kind. What has an index is found in it: it is little, as a rule.
+func (t table[T]) After(tx store.ReadTx, m Matcher, id string) iter.Seq[state.Object] {
+	seq := t.Table.After(tx, id)
+	if m.Index != "" {
+		seq = t.inOrder(tx, m.by, id)
+	}
+	return func(yield func(state.Object) bool) {
+		for o := range seq {
+			if m.Matches(o) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+func (t table[T]) inOrder(tx store.ReadTx, by store.By, id string) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		found, err := t.FindAll(tx, by)
+		if err != nil { // cannot be: the matcher was made of it
+			return
+		}
+		slices.SortFunc(found, func(a, b T) int { return cmp.Compare(a.GetID(), b.GetID()) })
+		for _, o := range found {
+			if o.GetID() > id && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Values implements Kind.
+func (t table[T]) Values(index string, o state.Object) []string {
+	if typed, ok := o.(T); ok {
+		return t.Table.Values(index, typed)
+	}
+	return nil
 }
