@@ -7,6 +7,7 @@ const (
 	control    = "/docker.swarmkit.v1.Control/"
 	objects    = "/holdfast.v1.Objects/"
 	stacks     = "/holdfast.v1.Stacks/"
+	watch      = "/holdfast.v1.Watch/"
 	cluster    = "/holdfast.v1.Cluster/"
 	raftRPC    = "/holdfast.v1.Raft/"
 	membership = "/docker.swarmkit.v1.RaftMembership/"
@@ -26,7 +27,8 @@ func classes() map[string]call.Class {
 
 		objects + "Get": call.Reading, objects + "List": call.Reading, objects + "Scan": call.Reading,
 		objects + "Read": call.Reading, objects + "History": call.Reading, objects + "Diff": call.Reading,
-		objects + "Txn":   call.Writing,
+		objects + "Txn": call.Writing,
+		watch + "Watch": call.Reading, "/docker.swarmkit.v1.Watch/Watch": call.Reading,
 		stacks + "Deploy": call.Writing, stacks + "List": call.Reading, stacks + "Remove": call.Writing,
 		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
 		cluster + "Compact": call.Writing,

@@ -28,6 +28,7 @@ import (
 	"holdfast/manager/objectapi"
 	"holdfast/manager/stackapi"
 	"holdfast/manager/state/raft/transport"
+	"holdfast/manager/watchapi"
 )
 
 // Bounds of a connection. A batch of raft messages may hold an entry of a whole transaction.
@@ -96,11 +97,15 @@ func (m *Manager) serve() error {
 		},
 	}
 	m.gate.server.Store(transport.NewServer(m.transport))
+	watches := watchapi.New(watchapi.Config{
+		Store: m.store, Reader: call.Reader{Node: m.node, Store: m.store},
+		HasLeader: func() bool { return m.node.Leader() != 0 },
+	})
 	for range 2 {
 		s := grpc.NewServer(serverOptions(
 			grpc.ChainUnaryInterceptor(icept.Unary), grpc.ChainStreamInterceptor(icept.Stream),
 		)...)
-		m.register(s)
+		m.register(s, watches)
 		files.RegisterReflection(s)
 		m.servers = append(m.servers, s)
 	}
@@ -119,7 +124,7 @@ func serverOptions(more ...grpc.ServerOption) []grpc.ServerOption {
 	}, more...)
 }
 
-func (m *Manager) register(s *grpc.Server) {
+func (m *Manager) register(s *grpc.Server, watches *watchapi.Server) {
 	reads := call.Reader{Node: m.node, Store: m.store}
 	ident := m.node.Identity()
 	cluster := clusterapi.Config{
@@ -136,6 +141,8 @@ func (m *Manager) register(s *grpc.Server) {
 	holdfast.RegisterObjectsServer(s, objectapi.New(m.store, reads))
 	holdfast.RegisterStacksServer(s, stackapi.New(m.store, reads))
 	holdfast.RegisterClusterServer(s, clusterapi.New(cluster))
+	holdfast.RegisterWatchServer(s, watches)
+	api.RegisterWatchServer(s, watchapi.NewSwarm(watches))
 	healthpb.RegisterHealthServer(s, health.NewServer())
 }
 

@@ -110,8 +110,12 @@ func (i *Interceptor) Stream(srv any, stream grpc.ServerStream, info *grpc.Strea
 			err = errkind.Status(err).Err()
 		}
 	}()
-	if i.Classes[info.FullMethod] == Denied {
+	class := i.Classes[info.FullMethod]
+	if class == Denied {
 		return errkind.New(errkind.NotAllowed, "%s may not be called", info.FullMethod)
+	}
+	if class != Internal {
+		defer func() { stream.SetTrailer(metadata.Pairs(wire.Revision, i.Revision())) }()
 	}
 	return handle(srv, stream)
 }
