@@ -8,14 +8,27 @@ package watch
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	events "github.com/docker/go-events"
 )
 
-// ErrSlow is why a Watcher ended whose consumer fell behind. The consumer reads the store
-// again, and watches from there.
-var ErrSlow = errors.New("watch: consumer fell behind, read the state again")
+// ErrSlow is why a Watcher ended whose consumer fell behind. It comes as a *SlowError.
+var ErrSlow = errors.New("watch: consumer fell behind")
+
+// SlowError tells a consumer that fell behind where to go on: all up to a position is in the
+// channel of its Watcher, or was taken from it. It reads on from there, or begins anew.
+type SlowError struct{ Position uint64 }
+
+// Error gives what happened.
+func (e *SlowError) Error() string { return fmt.Sprintf("%v: go on after %d", ErrSlow, e.Position) }
+
+// Is makes it an ErrSlow.
+func (e *SlowError) Is(target error) bool { return target == ErrSlow } //nolint:errorlint // it is what errors.Is asks
+
+// Positioner is an event that completes a position: what comes after it is of later ones.
+type Positioner interface{ Position() uint64 }
 
 // ErrClosed is why a Watcher ended that was closed.
 var ErrClosed = errors.New("watch: closed")
@@ -32,10 +45,10 @@ func NewQueue() *Queue { return &Queue{broadcaster: events.NewBroadcaster()} }
 // after Close.
 func (q *Queue) Publish(e any) error { return q.broadcaster.Write(e) }
 
-// Watch returns a watcher that sees every event published after the call, and that holds at
-// most limit events that its consumer has not taken.
-func (q *Queue) Watch(limit int) (*Watcher, error) {
-	w := &Watcher{queue: q, c: make(chan any, limit)}
+// Watch returns a watcher that sees every event published after the call, which are those after
+// a position, and that holds at most limit events that its consumer has not taken.
+func (q *Queue) Watch(limit int, position uint64) (*Watcher, error) {
+	w := &Watcher{queue: q, c: make(chan any, limit), position: position}
 	if err := q.broadcaster.Add(w); err != nil {
 		return nil, err
 	}
@@ -50,8 +63,9 @@ type Watcher struct {
 	queue *Queue
 	c     chan any
 
-	mu  sync.Mutex
-	err error // set once c is closed
+	mu       sync.Mutex
+	position uint64 // that the events given to c complete
+	err      error  // set once c is closed
 }
 
 var _ events.Sink = (*Watcher)(nil)
@@ -82,9 +96,12 @@ func (w *Watcher) Write(e events.Event) error {
 	}
 	select {
 	case w.c <- e:
+		if p, ok := e.(Positioner); ok {
+			w.position = p.Position()
+		}
 		return nil
 	default:
-		w.err = ErrSlow
+		w.err = &SlowError{w.position}
 		close(w.c)
 		return events.ErrSinkClosed
 	}

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func watcher(t *testing.T, q *watch.Queue, limit int) *watch.Watcher {
 	t.Helper()
-	w, err := q.Watch(limit)
+	w, err := q.Watch(limit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestClosed(t *testing.T) {
 	if q.Publish(1) == nil {
 		t.Error("published")
 	}
-	if w, err := q.Watch(1); err == nil || w != nil {
+	if w, err := q.Watch(1, 0); err == nil || w != nil {
 		t.Errorf("watched: %v, %v", w, err)
 	}
 }
@@ -151,7 +151,7 @@ func TestConcurrentWatchers(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 20 {
-				w, err := q.Watch(events)
+				w, err := q.Watch(events, 0)
 				if err != nil {
 					return // closed
 				}

@@ -54,9 +54,15 @@ type EventChange struct {
 // EventCommit is published after the last EventChange of a transaction.
 type EventCommit struct{ Revision uint64 }
 
+// Position implements watch.Positioner.
+func (e EventCommit) Position() uint64 { return e.Revision }
+
 // EventReset is published when the state was replaced by a received snapshot: what happened
 // between is in the store's log, if it is not below its floor, and not in events.
 type EventReset struct{ Revision uint64 }
+
+// Position implements watch.Positioner.
+func (e EventReset) Position() uint64 { return e.Revision }
 
 // Request names what a transaction is the outcome of, for retries and for history.
 type Request struct {

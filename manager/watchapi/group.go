@@ -2,7 +2,6 @@ package watchapi
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"holdfast/api/holdfast"
@@ -14,11 +13,15 @@ import (
 // finds those that it may concern: by kind, and by the value that they ask for if they ask for
 // exact ones.
 type group struct {
-	members int
-	kinds   store.KindSet
-	tables  map[holdfast.Kind]*members
-	changes uint64 // that were looked at
+	members  int
+	tables   map[holdfast.Kind]*members
+	changes  uint64 // that were looked at
+	interest store.Interest
 }
+
+// maxValues is how many exact values of a kind a stream waits for, each by itself. With more
+// it waits for the whole kind.
+const maxValues = 16
 
 // members are the watchers of one kind.
 type members struct {
@@ -33,7 +36,6 @@ type member struct {
 
 func (g *group) add(w *watcher) {
 	g.members++
-	g.kinds = g.kinds.Union(w.kinds())
 	for _, t := range w.tables {
 		if g.tables == nil {
 			g.tables = map[holdfast.Kind]*members{}
@@ -44,6 +46,32 @@ func (g *group) add(w *watcher) {
 		}
 		g.tables[kind].add(member{w, t})
 	}
+	g.setInterest()
+}
+
+// setInterest sets what is to wake the stream.
+func (g *group) setInterest() {
+	g.interest = store.Interest{}
+	for kind, m := range g.tables {
+		values := m.values(kind)
+		if len(m.any) > 0 || len(values) > maxValues {
+			g.interest.Kinds |= store.Kinds(kind)
+			continue
+		}
+		g.interest.Values = append(g.interest.Values, values...)
+	}
+}
+
+// values returns the exact values that are asked for, up to one more than matters.
+func (m *members) values(kind holdfast.Kind) (all []store.Value) {
+	for index, byValue := range m.exact {
+		for value := range byValue {
+			if all = append(all, store.Value{Kind: kind, Index: index, Value: value}); len(all) > maxValues {
+				return all
+			}
+		}
+	}
+	return all
 }
 
 func (m *members) add(one member) {
@@ -71,7 +99,7 @@ func (g *group) remove(w *watcher) {
 			delete(g.tables, t.kind.Kind())
 		}
 	}
-	g.kinds = store.Kinds(slices.Collect(maps.Keys(g.tables))...)
+	g.setInterest()
 }
 
 func (m *members) remove(one member) {

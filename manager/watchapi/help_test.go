@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/codec"
 	"holdfast/internal/errkind"
+	"holdfast/internal/wire"
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
@@ -35,14 +38,18 @@ type fixture struct {
 	loop   *storetest.Loop
 	server *watchapi.Server
 	conn   *grpc.ClientConn
-	leader bool
+	leader atomic.Bool
 }
+
+// holdfastCreate is short for what most requests are.
+type holdfastCreate = holdfast.CreateWatcher
 
 func newFixture(t testing.TB, cfg watchapi.Config) *fixture {
 	t.Helper()
 	loop := storetest.NewLoop(t, store.Options{})
-	f := &fixture{t: t, store: loop.Store, loop: loop, leader: true}
-	cfg.Store, cfg.Reader, cfg.HasLeader = f.store, reader{f.store}, func() bool { return f.leader }
+	f := &fixture{t: t, store: loop.Store, loop: loop}
+	f.leader.Store(true)
+	cfg.Store, cfg.Reader, cfg.HasLeader = f.store, reader{f.store}, f.leader.Load
 	f.server = watchapi.New(cfg)
 	s := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()), grpc.MaxSendMsgSize(64<<20),
 		grpc.StreamInterceptor(func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
@@ -183,9 +190,16 @@ type watching struct {
 	cancel context.CancelFunc
 }
 
-func (f *fixture) watch() *watching {
+func (f *fixture) watch() *watching { f.t.Helper(); return f.watchIn(f.t.Context()) }
+
+func (f *fixture) localWatch() *watching {
 	f.t.Helper()
-	ctx, cancel := context.WithCancel(f.t.Context())
+	return f.watchIn(metadata.AppendToOutgoingContext(f.t.Context(), wire.Read, "local"))
+}
+
+func (f *fixture) watchIn(ctx context.Context) *watching {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(ctx)
 	stream, err := holdfast.NewWatchClient(f.conn).Watch(ctx)
 	if err != nil {
 		f.t.Fatal(err)
@@ -201,8 +215,12 @@ func (w *watching) send(r *holdfast.WatchRequest) {
 	}
 }
 
+// create asks for a watcher; nil is one of all there is.
 func (w *watching) create(c *holdfast.CreateWatcher) {
 	w.t.Helper()
+	if c == nil {
+		c = &holdfast.CreateWatcher{}
+	}
 	w.send(&holdfast.WatchRequest{Request: &holdfast.WatchRequest_Create{Create: c}})
 }
 

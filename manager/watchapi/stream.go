@@ -84,7 +84,7 @@ func (w *stream) run(local bool) error {
 		if !worked {
 			busy = nil
 			if w.group.members > 0 {
-				if w.waker.Sleep(w.group.kinds, w.at) {
+				if w.waker.Sleep(w.group.interest, w.at) {
 					wake = w.waker.C
 				} else {
 					busy = w.ready // something came just now
@@ -202,9 +202,6 @@ func (w *stream) catchUp(one *watcher) error {
 		return w.cancel(one, err)
 	}
 	for _, e := range entries {
-		if e.Revision() > w.at {
-			break
-		}
 		one.read(e)
 		if err := w.sendEvents(one, e.Revision()); err != nil {
 			return err

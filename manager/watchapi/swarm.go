@@ -87,15 +87,12 @@ func (w *swarmStream) run(local bool) error {
 	leader := leaderless{cfg: &w.server.cfg}
 	waker := w.server.cfg.Store.NewWaker()
 	buffer := make([]store.Entry, 0, batch)
-	var set store.KindSet
-	for _, e := range w.entries {
-		set = set.Union(store.Kinds(e.kind.Kind()))
-	}
+	interest := w.interest()
 	for {
 		if err := w.follow(buffer); err != nil {
 			return err
 		}
-		asleep := waker.Sleep(set, w.at)
+		asleep := waker.Sleep(interest, w.at)
 		if !asleep {
 			continue // a send ends when the client is gone
 		}
@@ -113,6 +110,19 @@ func (w *swarmStream) run(local bool) error {
 			return err
 		}
 	}
+}
+
+// interest is what is to wake the stream. Filters see objects as they are, and a store that
+// wakes for what they were too does no harm.
+func (w *swarmStream) interest() (i store.Interest) {
+	for _, e := range w.entries {
+		if len(e.exact) == 0 || len(i.Values)+len(e.exact) > maxValues {
+			i.Kinds |= store.Kinds(e.kind.Kind())
+			continue
+		}
+		i.Values = append(i.Values, e.exact...)
+	}
+	return i
 }
 
 // follow sends what there is.

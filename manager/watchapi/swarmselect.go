@@ -16,6 +16,7 @@ type swarmEntry struct {
 	kind    kinds.Kind
 	action  api.WatchActionKind
 	filters []func(state.Object) bool
+	exact   []store.Value // one of which an object must have; none: any object may do
 }
 
 func newSwarmEntries(from []*api.WatchRequest_WatchEntry) ([]swarmEntry, error) {
@@ -36,11 +37,14 @@ func newSwarmEntries(from []*api.WatchRequest_WatchEntry) ([]swarmEntry, error) 
 		}
 		entries[i] = swarmEntry{kind: kind, action: e.Action}
 		for n, f := range e.Filters {
-			picks, err := newSwarmFilter(fmt.Sprintf("%s.filters[%d]", path, n), kind, f)
+			picks, by, err := newSwarmFilter(fmt.Sprintf("%s.filters[%d]", path, n), kind, f)
 			if err != nil {
 				return nil, err
 			}
 			entries[i].filters = append(entries[i].filters, picks)
+			if index, values, ok := by.Exact(); ok {
+				entries[i].exact = []store.Value{{Kind: kind.Kind(), Index: index, Value: values[0]}}
+			}
 		}
 	}
 	return entries, nil
@@ -68,10 +72,9 @@ func (e swarmEntry) picks(c state.Change, action api.WatchActionKind) bool {
 	return true
 }
 
-// newSwarmFilter compiles a filter. It fails with errkind.Invalid if the kind cannot be picked
-// by it.
-func newSwarmFilter(path string, k kinds.Kind, s *api.SelectBy) (func(state.Object) bool, error) {
-	var by store.By
+// newSwarmFilter compiles a filter, and gives the store's selector for it if there is one. It
+// fails with errkind.Invalid if the kind cannot be picked by it.
+func newSwarmFilter(path string, k kinds.Kind, s *api.SelectBy) (_ func(state.Object) bool, by store.By, _ error) {
 	switch f := s.GetBy().(type) {
 	case *api.SelectBy_ID:
 		by = store.ByID(f.ID)
@@ -100,19 +103,21 @@ func newSwarmFilter(path string, k kinds.Kind, s *api.SelectBy) (func(state.Obje
 	case *api.SelectBy_ReferencedConfigID:
 		by = store.ByConfigID(f.ReferencedConfigID)
 	case *api.SelectBy_Custom:
-		return byCustom(path+".custom", k, f.Custom, func(have, want string) bool { return have == want })
+		picks, err := byCustom(path+".custom", k, f.Custom, func(have, want string) bool { return have == want })
+		return picks, by, err
 	case *api.SelectBy_CustomPrefix:
-		return byCustom(path+".custom_prefix", k, f.CustomPrefix, strings.HasPrefix)
+		picks, err := byCustom(path+".custom_prefix", k, f.CustomPrefix, strings.HasPrefix)
+		return picks, by, err
 	case nil:
-		return nil, errkind.Field(path, "is empty")
+		return nil, by, errkind.Field(path, "is empty")
 	default:
-		return nil, errkind.Field(path, "%ss cannot be picked by this filter", k.Noun())
+		return nil, by, errkind.Field(path, "%ss cannot be picked by this filter", k.Noun())
 	}
 	picks, err := k.Picks(by)
 	if err != nil {
-		return nil, errkind.Field(path, "%ss cannot be picked by this filter", k.Noun())
+		return nil, by, errkind.Field(path, "%ss cannot be picked by this filter", k.Noun())
 	}
-	return picks, nil
+	return picks, by, nil
 }
 
 // byCustom picks by an entry of the indices that an object's annotations have.

@@ -136,14 +136,6 @@ func (w *watcher) setActions(actions []holdfast.Action) error {
 	return nil
 }
 
-// kinds returns the kinds that it watches.
-func (w *watcher) kinds() (set store.KindSet) {
-	for _, t := range w.tables {
-		set = set.Union(store.Kinds(t.kind.Kind()))
-	}
-	return set
-}
-
 // read takes in a revision.
 func (w *watcher) read(e store.Entry) {
 	for _, c := range e.Changes() {

@@ -19,8 +19,16 @@ func (t *Table[T]) config() ObjectStoreConfig {
 		Restore:          t.restore,
 		ApplyStoreAction: t.apply,
 		NewStoreAction:   t.newAction,
+		Values:           t.valuesOf,
 		Get:              t.get,
 	}
+}
+
+func (t *Table[T]) valuesOf(index string, o state.Object) []string {
+	if typed, ok := o.(T); ok {
+		return t.Values(index, typed)
+	}
+	return nil
 }
 
 func (t *Table[T]) get(tx ReadTx, id string) state.Object {

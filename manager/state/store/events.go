@@ -59,8 +59,8 @@ func (s *MemoryStore) send(e any) {
 
 // ViewAndWatch calls fn with a view, and returns a watcher that gets exactly the events after
 // it: EventChange for each change, then EventCommit, for each revision; EventReset when the
-// state was replaced. The watcher is cut off with watch.ErrSlow if its consumer leaves more
-// than limit events. Stop it when done.
+// state was replaced. The watcher is cut off with a watch.SlowError if its consumer leaves more
+// than limit events; it tells the revision after which Changes goes on. Stop it when done.
 func (s *MemoryStore) ViewAndWatch(limit int, fn func(ReadTx) error) (*watch.Watcher, error) {
 	w, tx, err := s.watch(limit)
 	if err != nil {
@@ -82,8 +82,9 @@ func (s *MemoryStore) watch(limit int) (*watch.Watcher, ReadTx, error) {
 	if s.events.queue == nil {
 		s.events.queue = watch.NewQueue()
 	}
-	w, err := s.events.queue.Watch(limit)
-	return w, s.Root(), err
+	tx := s.Root()
+	w, err := s.events.queue.Watch(limit, tx.Revision())
+	return w, tx, err
 }
 
 // Close ends all watchers. The store can still be read.

@@ -134,6 +134,14 @@ func TestSlowWatcher(t *testing.T) {
 		if len(got) != 3 || !errors.Is(slow.Err(), watch.ErrSlow) {
 			t.Errorf("%d events, %v", len(got), slow.Err())
 		}
+		// It is told where to go on: after revision 1, since of revision 2 it has a part only.
+		e, ok := errors.AsType[*watch.SlowError](slow.Err())
+		if !ok || e.Position != 1 {
+			t.Fatalf("got %v, want to go on after 1", slow.Err())
+		}
+		if missed, err := s.Store.Changes(e.Position, 100); err != nil || len(missed) != 9 || missed[0].Revision != 2 {
+			t.Errorf("the log has %d revisions from there, %v", len(missed), err)
+		}
 		if len(fast.Events()) != 20 || fast.Err() != nil {
 			t.Errorf("the other one has %d events, %v", len(fast.Events()), fast.Err())
 		}

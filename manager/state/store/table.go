@@ -52,6 +52,8 @@ type ObjectStoreConfig struct {
 	ApplyStoreAction func(tx *memdb.Txn, action *api.StoreAction) (change state.Change, ok bool, err error)
 	// NewStoreAction makes the action of a change of this kind.
 	NewStoreAction func(change state.Change) api.StoreAction
+	// Values returns the values that an object has in an index; none if it is of another kind.
+	Values func(index string, o state.Object) []string
 	// Get returns the object with an ID, or nil.
 	Get func(tx ReadTx, id string) state.Object
 }

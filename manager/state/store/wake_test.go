@@ -35,13 +35,15 @@ func TestWakerWakesForItsKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	services, networks := store.Kinds(holdfast.Kind_KIND_SERVICE), store.Kinds(holdfast.Kind_KIND_NETWORK)
+	services := store.Interest{Kinds: store.Kinds(holdfast.Kind_KIND_SERVICE)}
+	networks := store.Interest{Kinds: store.Kinds(holdfast.Kind_KIND_NETWORK)}
+	any := store.Interest{Kinds: services.Kinds | networks.Kinds}
 	w, other, both := s.Store.NewWaker(), s.Store.NewWaker(), s.Store.NewWaker()
 	for _, sleeper := range []struct {
-		w     *store.Waker
-		kinds store.KindSet
-	}{{w, services}, {other, networks}, {both, services.Union(networks)}} {
-		if !sleeper.w.Sleep(sleeper.kinds, 0) {
+		w        *store.Waker
+		interest store.Interest
+	}{{w, services}, {other, networks}, {both, any}} {
+		if !sleeper.w.Sleep(sleeper.interest, 0) {
 			t.Fatal("there is something to see in an empty store")
 		}
 	}
@@ -89,11 +91,66 @@ func TestWakerWakesForItsKinds(t *testing.T) {
 	}
 }
 
+// One who waits for some objects is woken by changes of those alone, whether they have the value
+// or had it.
+func TestWakerWakesForValues(t *testing.T) {
+	s := storetest.NewLeader(t, "m", store.Options{}).Auto(true)
+	move := func(id, node string) uint64 {
+		t.Helper()
+		r, err := s.Store.Update(t.Context(), func(tx *store.Tx) error {
+			if old := store.Tasks.Get(tx, id); old != nil {
+				o := old.Copy()
+				o.NodeID = node
+				_, err := store.Tasks.Update(tx, o)
+				return err
+			}
+			_, err := store.Tasks.Create(tx, &api.Task{ID: id, NodeID: node})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Revision
+	}
+	index, values, ok := store.ByNodeID("n1").Exact()
+	if !ok || len(values) != 1 {
+		t.Fatal("a node's ID is not exact")
+	}
+	interest := store.Interest{Values: []store.Value{{Kind: holdfast.Kind_KIND_TASK, Index: index, Value: "n1"}}}
+	w := s.Store.NewWaker()
+	at := uint64(0)
+	for _, c := range []struct {
+		task, node string
+		wakes      bool
+	}{
+		{"a", "n2", false},
+		{"b", "n1", true},
+		{"a", "n3", false},
+		{"b", "n2", true}, // leaves
+		{"a", "n1", true}, // comes
+	} {
+		if !w.Sleep(interest, at) {
+			t.Fatalf("at %d: there is something to see", at)
+		}
+		at = move(c.task, c.node)
+		if woken(w) != c.wakes {
+			t.Errorf("task %s on %s: woken: %v", c.task, c.node, !c.wakes)
+		}
+		want := at
+		if c.wakes {
+			want--
+		}
+		if told := w.Wake(); told != want {
+			t.Errorf("task %s on %s: told %d, want %d", c.task, c.node, told, want)
+		}
+	}
+}
+
 // A snapshot that takes the place of the state wakes all: what is in its log may be for them.
 func TestWakerWakesWhenTheStateIsReplaced(t *testing.T) {
 	leader := storetest.NewLeader(t, "leader", store.Options{}).Auto(true)
 	follower := storetest.NewScript(t, "follower", store.Options{})
-	kinds := store.Kinds(holdfast.Kind_KIND_TASK)
+	kinds := store.Interest{Kinds: store.Kinds(holdfast.Kind_KIND_TASK)}
 	w := follower.Store.NewWaker()
 	if !w.Sleep(kinds, 0) {
 		t.Fatal("there is something to see in an empty store")
