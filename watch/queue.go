@@ -25,7 +25,7 @@ type SlowError struct{ Position uint64 }
 func (e *SlowError) Error() string { return fmt.Sprintf("%v: go on after %d", ErrSlow, e.Position) }
 
 // Is makes it an ErrSlow.
-func (e *SlowError) Is(target error) bool { return target == ErrSlow } //nolint:errorlint // it is what errors.Is asks
+func (e *SlowError) Is(target error) bool { return target == ErrSlow }
 
 // Positioner is an event that completes a position: what comes after it is of later ones.
 type Positioner interface{ Position() uint64 }

@@ -254,7 +254,7 @@ func (m *model) watchSome(r *rand.Rand) error {
 		}
 	}
 	cancel()
-	if err := <-send; err != nil && err != io.EOF {
+	if err := <-send; err != nil && !errors.Is(err, io.EOF) {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
