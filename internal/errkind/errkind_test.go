@@ -26,9 +26,42 @@ func TestErrorCrossesTheWire(t *testing.T) {
 		if *e != *in {
 			t.Errorf("kind %d: got %+v, want %+v", k, e, in)
 		}
-		if e := errkind.FromInfo(errkind.Info(fmt.Errorf("create: %w", in))); *e != *in {
-			t.Errorf("kind %d: got %+v from its parts, want %+v", k, e, in)
+	}
+}
+
+// Info and FromInfo carry an error where there is no status.
+func TestErrorCrossesAMessage(t *testing.T) {
+	for k := errkind.Internal; k <= errkind.DeadlineReached; k++ {
+		in := &errkind.Error{
+			Kind: k, Object: "service", ID: "web", Field: "spec.name", Max: "63",
+			Seen: 3, Now: 7, Msg: "too long", Hint: "use a shorter one",
 		}
+		reason, message, details := errkind.Info(fmt.Errorf("create: %w", in))
+		if out := errkind.FromInfo(reason, message, details); *out != *in {
+			t.Errorf("kind %d: got %+v, want %+v", k, out, in)
+		}
+		if message != "create: service web: spec.name: too long" {
+			t.Errorf("message %q", message)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		kind errkind.Kind
+	}{
+		{context.Canceled, errkind.Canceled},
+		{fmt.Errorf("read: %w", context.DeadlineExceeded), errkind.DeadlineReached},
+		{errors.New("boom"), errkind.Internal},
+		{status.Error(codes.NotFound, "no"), errkind.NotFound},
+		{status.Error(codes.Unavailable, "reset"), errkind.UnknownOutcome},
+	} {
+		out := errkind.FromInfo(errkind.Info(c.err))
+		if out.Kind != c.kind || out.Msg == "" {
+			t.Errorf("%v: got %+v", c.err, out)
+		}
+	}
+	if out := errkind.FromInfo("OF_A_LATER_VERSION", "odd", map[string]string{"revision_now": "x"}); out.Kind != errkind.Internal ||
+		out.Msg != "odd" || out.Now != 0 {
+		t.Errorf("got %+v", out)
 	}
 }
 

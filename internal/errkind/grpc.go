@@ -54,65 +54,90 @@ func wireKinds() []wireKind {
 // Status turns err into the status that is sent to a client. An error that already is a
 // status goes through as it is; one without a kind is Internal.
 func Status(err error) *status.Status {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		switch {
-		case errors.Is(err, context.Canceled):
-			e = &Error{Kind: Canceled, Msg: err.Error()}
-		case errors.Is(err, context.DeadlineExceeded):
-			e = &Error{Kind: DeadlineReached, Msg: err.Error()}
-		default:
-			if s, isStatus := status.FromError(err); isStatus {
-				return s
-			}
-			e = &Error{Kind: Internal, Msg: err.Error()}
-		}
+	if err == nil {
+		return nil
 	}
-	w := wireOf(e.Kind)
-	info := &errdetails.ErrorInfo{Reason: w.reason, Domain: domain, Metadata: e.details()}
+	e, foreign := kinded(err)
+	if foreign != nil {
+		return foreign
+	}
+	w := wireKindOf(e.Kind)
 	s := status.New(w.code, err.Error())
-	detailed, detailErr := s.WithDetails(info)
+	detailed, detailErr := s.WithDetails(&errdetails.ErrorInfo{Reason: w.reason, Domain: domain, Metadata: e.details()})
 	if detailErr != nil { // only an OK status cannot carry details
 		return s
 	}
 	return detailed
 }
 
-func wireOf(k Kind) wireKind {
-	for _, w := range wireKinds() {
-		if w.kind == k {
-			return w
+// Info takes err, which is not nil, apart for a message that tells of it where there is no
+// status to carry it. FromInfo puts it together again.
+func Info(err error) (reason, message string, details map[string]string) {
+	e, foreign := kinded(err)
+	if foreign != nil {
+		e, _ = errors.AsType[*Error](FromStatus(foreign.Err()))
+	}
+	return wireKindOf(e.Kind).reason, err.Error(), e.details()
+}
+
+// FromInfo puts together again what Info took apart. A reason that is not known is Internal.
+func FromInfo(reason, message string, details map[string]string) *Error {
+	e := &Error{
+		Object: details[keyObject], ID: details[keyID], Field: details[keyField], Max: details[keyMax],
+		Hint: details[keyHint], Msg: details[keyMsg],
+	}
+	if e.Msg == "" {
+		e.Msg = message
+	}
+	// A revision that does not parse is left out: it is for people, and may be of a later form.
+	e.Seen, _ = strconv.ParseUint(details[keySeen], 10, 64)
+	e.Now, _ = strconv.ParseUint(details[keyNow], 10, 64)
+	for _, k := range wireKinds() {
+		if k.reason == reason {
+			e.Kind = k.kind
+		}
+	}
+	return e
+}
+
+// kinded gives err as an Error, or else the foreign status that it is.
+func kinded(err error) (e *Error, foreign *status.Status) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e, nil
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &Error{Kind: Canceled, Msg: err.Error()}, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: DeadlineReached, Msg: err.Error()}, nil
+	}
+	if s, ok := status.FromError(err); ok {
+		return nil, s
+	}
+	return &Error{Kind: Internal, Msg: err.Error()}, nil
+}
+
+func wireKindOf(kind Kind) wireKind {
+	for _, k := range wireKinds() {
+		if k.kind == kind {
+			return k
 		}
 	}
 	return wireKinds()[0]
 }
 
+// details gives what an ErrorInfo has beside its reason.
 func (e *Error) details() map[string]string {
-	all := map[string]string{}
+	details := make(map[string]string)
 	for key, value := range map[string]string{
 		keyObject: e.Object, keyID: e.ID, keyField: e.Field, keyMax: e.Max,
 		keySeen: revision(e.Seen), keyNow: revision(e.Now), keyHint: e.Hint, keyMsg: e.Msg,
 	} {
 		if value != "" {
-			all[key] = value
+			details[key] = value
 		}
 	}
-	return all
-}
-
-// Info gives the parts of an error for a message that tells of it, where no call ends by it.
-// An error without a kind is Internal.
-func Info(err error) (reason, message string, details map[string]string) {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Kind: Internal, Msg: err.Error()}
-	}
-	return wireOf(e.Kind).reason, err.Error(), e.details()
-}
-
-// FromInfo makes the Error again that Info was given.
-func FromInfo(reason, message string, details map[string]string) *Error {
-	return fromInfo(&errdetails.ErrorInfo{Reason: reason, Metadata: details}, message)
+	return details
 }
 
 func revision(r uint64) string {
@@ -141,31 +166,11 @@ func FromStatus(err error) error {
 		if !isInfo || info.GetDomain() != domain {
 			continue
 		}
-		return fromInfo(info, s.Message())
+		return FromInfo(info.GetReason(), s.Message(), info.GetMetadata())
 	}
 	e := &Error{Kind: UnknownOutcome, Msg: s.Message(), Err: err}
 	for _, k := range wireKinds() {
 		if k.code == s.Code() && s.Code() != codes.Unavailable {
-			e.Kind = k.kind
-		}
-	}
-	return e
-}
-
-func fromInfo(info *errdetails.ErrorInfo, message string) *Error {
-	m := info.GetMetadata()
-	e := &Error{
-		Object: m[keyObject], ID: m[keyID], Field: m[keyField], Max: m[keyMax],
-		Hint: m[keyHint], Msg: m[keyMsg],
-	}
-	if e.Msg == "" {
-		e.Msg = message
-	}
-	// A revision that does not parse is left out: it is for people, and may be of a later form.
-	e.Seen, _ = strconv.ParseUint(m[keySeen], 10, 64)
-	e.Now, _ = strconv.ParseUint(m[keyNow], 10, 64)
-	for _, k := range wireKinds() {
-		if k.reason == info.GetReason() {
 			e.Kind = k.kind
 		}
 	}
