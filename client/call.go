@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -30,7 +31,13 @@ type call struct {
 	start     time.Time
 	contact   time.Time // when a manager was last reached; the start, if none was
 	uncertain bool      // an attempt may have been done without an answer
+	endless   bool      // it goes on for as long as its context lives
 	tried     []attempt // by endpoint, in the order of the first attempt
+	failures  int       // attempts that failed
+	delay     time.Duration
+
+	// retried, if it is set, is told of each failure after which the call is tried again.
+	retried func(e *endpoint, err error)
 }
 
 // attempt is what came of trying one endpoint.
@@ -43,33 +50,47 @@ type attempt struct {
 
 func newCall(c *Client, write bool, requestID string) *call {
 	now := time.Now()
-	return &call{c: c, write: write, requestID: requestID, start: now, contact: now}
+	return &call{c: c, write: write, requestID: requestID, start: now, contact: now, delay: firstDelay}
 }
 
 // run tries the endpoints in turn, from the one that answered last, until one gives an
 // answer that a retry would not change.
 func (l *call) run(ctx context.Context, do func(context.Context, *endpoint) error) error {
-	delay := firstDelay
-	for i, n := int(l.c.preferred.Load()), 1; ; i, n = i+1, n+1 {
-		index := i % len(l.c.endpoints)
-		e := l.c.endpoints[index]
+	for i := int(l.c.preferred.Load()); ; i++ {
+		e := l.c.endpoints[i%len(l.c.endpoints)]
 		sent, err := l.try(ctx, e, do)
 		if err == nil {
-			l.c.preferred.Store(int64(index))
+			l.c.prefer(e)
 			return nil
 		}
 		if !l.again(ctx, e, err, sent) {
 			return l.finalError(ctx, err, sent)
 		}
-		if n%len(l.c.endpoints) != 0 {
-			continue
+		if l.retried != nil {
+			l.retried(e, err)
 		}
-		if l.gaveUp() || !wait(ctx, delay) {
+		if !l.pause(ctx) {
 			return l.retryError(ctx)
 		}
-		delay = min(2*delay, maxDelay)
 	}
 }
+
+// pause waits after each round through all endpoints, each time longer. It returns false if
+// there shall be no other attempt.
+func (l *call) pause(ctx context.Context) bool {
+	if l.failures++; l.failures%len(l.c.endpoints) != 0 {
+		return true
+	}
+	if l.gaveUp() || !wait(ctx, l.delay) {
+		return false
+	}
+	l.delay = min(2*l.delay, maxDelay)
+	return true
+}
+
+// renew forgets what failed: a call that goes on for long, and was well in between, is tried
+// again as if it began now.
+func (l *call) renew() { l.tried, l.failures, l.delay = nil, 0, firstDelay }
 
 // try makes one attempt, and tells whether any of it was sent.
 func (l *call) try(ctx context.Context, e *endpoint, do func(context.Context, *endpoint) error) (sent bool, err error) {
@@ -133,6 +154,9 @@ func (l *call) cut(endpoint string, err error, sent bool) {
 
 // gaveUp tells, after a round through all endpoints, that there shall be no other.
 func (l *call) gaveUp() bool {
+	if l.endless {
+		return false
+	}
 	now := time.Now()
 	if r := l.c.opts.RetryFor; r != 0 && now.Sub(l.start) >= r {
 		return true
@@ -226,6 +250,9 @@ func isUnavailable(err error) bool {
 
 // isOurs tells whether err came from a manager with details, and not from gRPC.
 func isOurs(err error) bool {
+	if _, ok := errors.AsType[*errkind.Error](err); ok { // told by a message
+		return true
+	}
 	s, ok := status.FromError(err)
 	return ok && len(s.Details()) > 0
 }

@@ -10,6 +10,8 @@
 //   - turns every error into an *errkind.Error, whose kind says what can be done about it;
 //     the error of a call that was retried names each endpoint and what it said.
 //
+// Watch tells of changes, and goes on through another manager when one is gone.
+//
 // Calls are retried until their context ends, so give them one with a deadline. A Client is
 // safe for use by many goroutines. It starts none of its own but those of gRPC.
 package client
@@ -18,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -131,15 +134,20 @@ func (c *Client) Revision() uint64 { return c.seen.Load() }
 // saw takes in the revision that the trailer of a reply tells of.
 func (c *Client) saw(values []string) {
 	for _, v := range values {
-		_, revision, err := wire.ParseRevision(v)
-		if err != nil { // of a form that is not known yet
-			continue
-		}
-		for {
-			old := c.seen.Load()
-			if revision <= old || c.seen.CompareAndSwap(old, revision) {
-				break
-			}
+		if _, revision, err := wire.ParseRevision(v); err == nil { // else of a form that is not known yet
+			c.sawRevision(revision)
 		}
 	}
 }
+
+func (c *Client) sawRevision(revision uint64) {
+	for {
+		old := c.seen.Load()
+		if revision <= old || c.seen.CompareAndSwap(old, revision) {
+			return
+		}
+	}
+}
+
+// prefer makes an endpoint the first that calls try.
+func (c *Client) prefer(e *endpoint) { c.preferred.Store(int64(slices.Index(c.endpoints, e))) }

@@ -7,12 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/test/bufconn"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/codec"
 	"holdfast/internal/errkind"
@@ -25,6 +28,7 @@ type fake struct {
 	api.UnimplementedHealthServer
 
 	handle func(m *manager, c received) (any, error)
+	watch  watchFunc
 
 	mu       sync.Mutex
 	managers map[string]*manager
@@ -52,13 +56,37 @@ type received struct {
 	request   any
 }
 
+// watchFunc serves a stream of the Watch service.
+type watchFunc func(*manager, holdfast.Watch_WatchServer) error
+
+// watchServer is the Watch service of one manager.
+type watchServer struct {
+	holdfast.UnimplementedWatchServer
+	m     *manager
+	watch watchFunc
+}
+
+func (s watchServer) Watch(stream holdfast.Watch_WatchServer) error { return s.watch(s.m, stream) }
+
 func newFake(t *testing.T, names []string, handle func(*manager, received) (any, error)) *fake {
 	t.Helper()
-	f := &fake{handle: handle, managers: make(map[string]*manager)}
+	return startFake(t, names, &fake{handle: handle})
+}
+
+// newWatchFake returns managers that can only be watched.
+func newWatchFake(t *testing.T, names []string, watch watchFunc) *fake {
+	t.Helper()
+	return startFake(t, names, &fake{watch: watch})
+}
+
+func startFake(t *testing.T, names []string, f *fake) *fake {
+	t.Helper()
+	f.managers = make(map[string]*manager)
 	for _, name := range names {
 		m := &manager{name: name, listener: bufconn.Listen(1 << 16)}
 		m.server = grpc.NewServer(
 			grpc.ForceServerCodecV2(codec.New()),
+			grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second}), // as managers do
 			grpc.UnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
 				return f.answer(ctx, m, info.FullMethod, req)
 			}),
@@ -71,6 +99,10 @@ func newFake(t *testing.T, names []string, handle func(*manager, received) (any,
 			}))
 		api.RegisterControlServer(m.server, f)
 		api.RegisterHealthServer(m.server, f)
+		holdfast.RegisterObjectsServer(m.server, holdfast.UnimplementedObjectsServer{}) // answered by handle
+		if f.watch != nil {
+			holdfast.RegisterWatchServer(m.server, watchServer{m: m, watch: f.watch})
+		}
 		f.managers[name] = m
 		done := make(chan error, 1)
 		go func() { done <- m.server.Serve(m.listener) }()

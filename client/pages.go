@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"holdfast/api"
@@ -11,6 +12,9 @@ import (
 
 // pageSize is how many objects a list asks for at once.
 const pageSize = 1000
+
+// historyPage is how many versions a history asks for at once: each has an object in full.
+const historyPage = 100
 
 // Page is one page of a list.
 type Page[T any] struct {
@@ -127,31 +131,90 @@ func (c *Client) Configs(ctx context.Context, f *api.ListConfigsRequest_Filters)
 func (c *Client) List(
 	ctx context.Context, kind holdfast.Kind, selector holdfast.Selector,
 ) iter.Seq2[*holdfast.Object, error] {
+	return c.Find(ctx, &holdfast.ListRequest{Kind: kind, Selector: selector})
+}
+
+// Find goes through the objects that a request asks for, in its order. The request's limit and
+// token are those of a page, and are set here.
+func (c *Client) Find(ctx context.Context, r *holdfast.ListRequest) iter.Seq2[*holdfast.Object, error] {
 	return Pages(ctx, objectID, func(ctx context.Context, token string) (Page[*holdfast.Object], error) {
-		r, err := c.Objects().List(ctx, &holdfast.ListRequest{
-			Kind: kind, Selector: selector, Limit: pageSize, Continue: token,
-		})
+		page := r.Copy()
+		page.Limit, page.Continue = pageSize, token
+		r, err := c.Objects().List(ctx, page)
 		return Page[*holdfast.Object]{r.GetObjects(), r.GetContinue()}, err
 	})
 }
 
+// History goes through the versions of an object that a request asks for, in its order. The
+// request's limit and token are those of a page, and are set here.
+func (c *Client) History(ctx context.Context, r *holdfast.HistoryRequest) iter.Seq2[*holdfast.Version, error] {
+	// A name may stand for several objects, which one transaction may have changed.
+	key := func(v *holdfast.Version) string { return fmt.Sprintf("%d/%s", v.Revision, objectID(v.Object)) }
+	return Pages(ctx, key, func(ctx context.Context, token string) (Page[*holdfast.Version], error) {
+		page := r.Copy()
+		page.Limit, page.Continue = historyPage, token
+		r, err := c.Objects().History(ctx, page)
+		return Page[*holdfast.Version]{r.GetVersions(), r.GetContinue()}, err
+	})
+}
+
+// Diff compares two revisions, and returns all pages as one. The request's limit and token are
+// those of a page, and are set here.
+func (c *Client) Diff(ctx context.Context, r *holdfast.DiffRequest) (*holdfast.DiffResponse, error) {
+	page, all := r.Copy(), &holdfast.DiffResponse{}
+	page.Limit, page.Continue = pageSize, ""
+	for {
+		r, err := c.Objects().Diff(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		all.From, all.To = r.From, r.To
+		all.Objects = append(all.Objects, r.Objects...)
+		if r.Continue == "" {
+			return all, nil
+		}
+		page.Continue = r.Continue
+	}
+}
+
 // objectID returns the ID of whatever an object holds.
 func objectID(o *holdfast.Object) string {
-	switch {
-	case o.GetNode() != nil:
-		return o.GetNode().ID
-	case o.GetService() != nil:
-		return o.GetService().ID
-	case o.GetTask() != nil:
-		return o.GetTask().ID
-	case o.GetNetwork() != nil:
-		return o.GetNetwork().ID
-	case o.GetCluster() != nil:
-		return o.GetCluster().ID
-	case o.GetSecret() != nil:
-		return o.GetSecret().ID
-	case o.GetConfig() != nil:
-		return o.GetConfig().ID
+	switch t := o.GetTarget().(type) {
+	case *holdfast.Object_Node:
+		return t.Node.GetID()
+	case *holdfast.Object_Service:
+		return t.Service.GetID()
+	case *holdfast.Object_Task:
+		return t.Task.GetID()
+	case *holdfast.Object_Network:
+		return t.Network.GetID()
+	case *holdfast.Object_Cluster:
+		return t.Cluster.GetID()
+	case *holdfast.Object_Secret:
+		return t.Secret.GetID()
+	case *holdfast.Object_Config:
+		return t.Config.GetID()
 	}
 	return ""
+}
+
+// kindOf returns the kind of whatever an object holds.
+func kindOf(o *holdfast.Object) holdfast.Kind {
+	switch o.GetTarget().(type) {
+	case *holdfast.Object_Node:
+		return holdfast.Kind_KIND_NODE
+	case *holdfast.Object_Service:
+		return holdfast.Kind_KIND_SERVICE
+	case *holdfast.Object_Task:
+		return holdfast.Kind_KIND_TASK
+	case *holdfast.Object_Network:
+		return holdfast.Kind_KIND_NETWORK
+	case *holdfast.Object_Cluster:
+		return holdfast.Kind_KIND_CLUSTER
+	case *holdfast.Object_Secret:
+		return holdfast.Kind_KIND_SECRET
+	case *holdfast.Object_Config:
+		return holdfast.Kind_KIND_CONFIG
+	}
+	return holdfast.Kind_KIND_UNSPECIFIED
 }

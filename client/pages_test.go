@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/errkind"
 )
@@ -92,6 +93,81 @@ func TestPagesStopEarly(t *testing.T) {
 		}
 		if n := len(f.received("ListServices")); n != 1 {
 			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+// A request goes with each page as it is, but for its limit and token. None of these is a write.
+func TestReadsOfObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, abc(), func(_ *manager, c received) (any, error) {
+			paged, ok := c.request.(interface{ GetContinue() string })
+			if !ok {
+				return nil, errkind.New(errkind.NotFound, "nothing to read")
+			}
+			last := paged.GetContinue() != ""
+			token := map[bool]string{false: "more"}[last]
+			switch c.method {
+			case "List":
+				return &holdfast.ListResponse{Objects: []*holdfast.Object{service(map[bool]string{true: "b", false: "a"}[last])}, Continue: token}, nil
+			case "History":
+				return &holdfast.HistoryResponse{Versions: []*holdfast.Version{
+					{Revision: 7, Object: service(map[bool]string{true: "b", false: "a"}[last])},
+				}, Continue: token}, nil
+			}
+			return &holdfast.DiffResponse{From: 3, To: 7, Objects: []*holdfast.ObjectDiff{{ID: token}}, Continue: token, Remaining: 1}, nil
+		})
+		c := f.client(t, client.Options{})
+		objects, err := client.Collect(c.Find(t.Context(), &holdfast.ListRequest{
+			Kind: holdfast.Kind_KIND_SERVICE, Sort: holdfast.Sort_SORT_NAME, Descending: true, Limit: 1, Continue: "x",
+		}))
+		if err != nil || len(objects) != 2 {
+			t.Errorf("objects %v, %v", objects, err)
+		}
+		versions, err := client.Collect(c.History(t.Context(), &holdfast.HistoryRequest{Name: "x", NewestFirst: true}))
+		if err != nil || len(versions) != 2 {
+			t.Errorf("versions %v, %v: those of two objects at one revision are two", versions, err)
+		}
+		diff, err := c.Diff(t.Context(), &holdfast.DiffRequest{From: 3, Name: "x"})
+		if err != nil || len(diff.Objects) != 2 || diff.From != 3 || diff.To != 7 || diff.Continue != "" || diff.Remaining != 0 {
+			t.Errorf("diff %v, %v", diff, err)
+		}
+		if _, err := c.Objects().Read(t.Context(), &holdfast.ReadRequest{}); !errkind.Is(err, errkind.NotFound) {
+			t.Errorf("read %v", err)
+		}
+		s, err := c.Objects().Scan(t.Context(), &holdfast.ListRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err == nil {
+			t.Error("scanned what is not there")
+		}
+
+		for i, call := range f.received("List") {
+			r := call.request.(*holdfast.ListRequest)
+			if r.Sort != holdfast.Sort_SORT_NAME || !r.Descending || r.Limit != 1000 || r.Continue != []string{"", "more"}[i] {
+				t.Errorf("page %d: %v", i, r)
+			}
+		}
+		for i, call := range f.received("History") {
+			if r := call.request.(*holdfast.HistoryRequest); r.Name != "x" || !r.NewestFirst || r.Limit != 100 || r.Continue != []string{"", "more"}[i] {
+				t.Errorf("page %d: %v", i, r)
+			}
+		}
+		for i, call := range f.received("Diff") {
+			if r := call.request.(*holdfast.DiffRequest); r.Name != "x" || r.From != 3 || r.Limit != 1000 || r.Continue != []string{"", "more"}[i] {
+				t.Errorf("page %d: %v", i, r)
+			}
+		}
+		for _, method := range []string{"List", "History", "Diff", "Read"} {
+			for _, call := range f.received(method) {
+				if call.requestID != "" {
+					t.Errorf("%s has the request ID of a write", method)
+				}
+			}
+		}
+		if n := len(f.received("Check")); n != 0 {
+			t.Errorf("asked %d times for the revision, as before a write", n)
 		}
 	})
 }
