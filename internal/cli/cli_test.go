@@ -86,6 +86,12 @@ func TestExitCode(t *testing.T) {
 		{nil, 0},
 		{errors.New("odd"), 1},
 		{cli.Usagef("no"), 2},
+		{cli.Different{}, 1},
+		{cli.Compared(nil), 0},
+		{cli.Compared(cli.Different{}), 1},
+		{cli.Compared(cli.Usagef("no")), 2},
+		{cli.Compared(errkind.New(errkind.NotFound, "no")), 8},
+		{cli.Compared(errors.New("odd")), 8},
 		{cli.Errors{errors.New("odd"), errkind.New(errkind.NotFound, "no")}, 1},
 		{cli.Errors{errkind.New(errkind.NotFound, "no"), cli.Usagef("no")}, 7},
 	} {
@@ -103,6 +109,49 @@ func TestReport(t *testing.T) {
 		errors.New("odd"),
 	})
 	want := "error: service web: not\\nfound\nhint: look\nerror: two names\nhint: give one\nerror: odd\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// A difference is no error; a comparison that failed is told as its cause is.
+func TestReportOfComparisons(t *testing.T) {
+	var out bytes.Buffer
+	cli.Report(&out, cli.Compared(cli.Different{}))
+	cli.Report(&out, cli.Compared(errkind.New(errkind.NotFound, "not found").WithHint("look")))
+	if want := "error: not found\nhint: look\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// Rows that come later are aligned with those before, or the other way round.
+func TestRows(t *testing.T) {
+	var out bytes.Buffer
+	r := cli.NewRows(&out)
+	if err := r.Print([]string{"A", "B", "C"}, []string{"one", "", "x"}); err != nil {
+		t.Fatal(err)
+	}
+	r.Widen("", "1234")
+	for _, row := range [][]string{{"a", "ü", ""}, {"longer\n", "2", "y"}, {"b", "", ""}, {"c", "", "z"}} {
+		if err := r.Print(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "A     B   C\none       x\na     ü\nlonger\\n   2      y\nb\nc                 z\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestLine(t *testing.T) {
+	var out bytes.Buffer
+	p := cli.Printer{Out: &out, Encode: func(v any) ([]byte, error) { return json.MarshalIndent(v, "", " ") }}
+	for _, v := range things(2) {
+		if err := p.Line(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := `{"id":"1","name":"one"}` + "\n" + `{"id":"22","name":"two\n\u001b[31m"}` + "\n"
 	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}

@@ -17,6 +17,10 @@ const (
 	ExitNoAnswer   = 5 // no leader, outcome not known, or nobody there
 	ExitConflict   = 6 // exists, changed meanwhile, or refused
 	ExitNotFound   = 7
+
+	// Of a comparison, as of diff: that it failed must not look like a difference.
+	ExitDifferent  = 1
+	ExitDiffFailed = 8
 )
 
 // UsageError is a command that was called wrongly.
@@ -32,6 +36,32 @@ func Usagef(format string, args ...any) *UsageError {
 
 // Error gives what is wrong.
 func (e *UsageError) Error() string { return e.Msg }
+
+// Different is what a comparison ends with that found a difference. It is no failure, and is
+// not reported.
+type Different struct{}
+
+// Error tells that there is a difference.
+func (Different) Error() string { return "there are differences" }
+
+// DiffError is a comparison that failed.
+type DiffError struct{ Err error }
+
+// Error gives what is wrong.
+func (e *DiffError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *DiffError) Unwrap() error { return e.Err }
+
+// Compared makes the error of a command that compares one that has the exit code of such.
+func Compared(err error) error {
+	_, different := errors.AsType[Different](err)
+	_, usage := errors.AsType[*UsageError](err)
+	if err == nil || different || usage {
+		return err
+	}
+	return &DiffError{Err: err}
+}
 
 // Errors are the errors of a command that went on after the first.
 type Errors []error
@@ -53,6 +83,12 @@ func ExitCode(err error) int {
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		return ExitUsage
 	}
+	if _, ok := errors.AsType[Different](err); ok {
+		return ExitDifferent
+	}
+	if _, ok := errors.AsType[*DiffError](err); ok {
+		return ExitDiffFailed
+	}
 	switch errkind.Of(err) {
 	case errkind.NotFound:
 		return ExitNotFound
@@ -69,7 +105,7 @@ func ExitCode(err error) int {
 // Report tells err to a person: a line "error: …", and a line "hint: …" if there is one;
 // of several errors, each.
 func Report(w io.Writer, err error) {
-	if err == nil {
+	if _, ok := errors.AsType[Different](err); ok || err == nil {
 		return
 	}
 	if all, ok := errors.AsType[Errors](err); ok {

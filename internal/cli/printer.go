@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 )
 
@@ -119,26 +118,22 @@ func printLines[T any](p Printer, v View[T], items []T) error {
 
 // PrintTable prints rows under titles, in aligned columns.
 func PrintTable(out io.Writer, titles []string, rows [][]string) error {
-	const gap = 3
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, gap, ' ', 0)
-	for _, row := range append([][]string{titles}, rows...) {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = Clean(cell)
-		}
-		// Writes to a buffer do not fail.
-		fmt.Fprintln(w, strings.Join(cells, "\t")) //nolint:errcheck // see above
-	}
-	if err := w.Flush(); err != nil {
+	return NewRows(out).Print(append([][]string{titles}, rows...)...)
+}
+
+// Line prints any value as JSON on a line of its own.
+func (p Printer) Line(v any) error {
+	data, err := p.Encode(v)
+	if err != nil {
 		return err
 	}
-	for line := range bytes.Lines(b.Bytes()) {
-		if _, err := fmt.Fprintf(out, "%s\n", bytes.TrimRight(line, " \n")); err != nil {
-			return err
-		}
+	var b bytes.Buffer
+	if err := json.Compact(&b, data); err != nil {
+		return err
 	}
-	return nil
+	b.WriteByte('\n')
+	_, err = b.WriteTo(p.Out)
+	return err
 }
 
 // JSON prints any value as one JSON document.
