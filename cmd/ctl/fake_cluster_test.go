@@ -18,14 +18,6 @@ func (f *fake) cluster() *api.Cluster {
 	}
 }
 
-func (f *fake) ListClusters(_ context.Context, r *api.ListClustersRequest) (*api.ListClustersResponse, error) {
-	reply := &api.ListClustersResponse{}
-	if pass(r.Filters, f.cluster().ID, "default", nil) {
-		reply.Clusters = append(reply.Clusters, f.cluster())
-	}
-	return reply, nil
-}
-
 func (f *fake) GetCluster(context.Context, *api.GetClusterRequest) (*api.GetClusterResponse, error) {
 	return &api.GetClusterResponse{Cluster: f.cluster()}, nil
 }

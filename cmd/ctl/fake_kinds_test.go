@@ -27,17 +27,8 @@ func newFake() *fake {
 	}
 	f.nodes[0].ManagerStatus = &api.ManagerStatus{Leader: true}
 	f.nodes[1].ManagerStatus = &api.ManagerStatus{Reachability: api.RaftMemberStatus_REACHABLE}
+	f.begin()
 	return f
-}
-
-func (f *fake) ListNetworks(_ context.Context, r *api.ListNetworksRequest) (*api.ListNetworksResponse, error) {
-	reply := &api.ListNetworksResponse{}
-	for _, n := range f.networks {
-		if pass(r.Filters, n.ID, n.Spec.Annotations.Name, n.Spec.Annotations.Labels) {
-			reply.Networks = append(reply.Networks, n)
-		}
-	}
-	return reply, nil
 }
 
 func (f *fake) GetNetwork(_ context.Context, r *api.GetNetworkRequest) (*api.GetNetworkResponse, error) {
@@ -60,16 +51,6 @@ func (f *fake) RemoveNetwork(_ context.Context, r *api.RemoveNetworkRequest) (*a
 	return &api.RemoveNetworkResponse{}, remove(&f.networks, "network", r.NetworkID)
 }
 
-func (f *fake) ListSecrets(_ context.Context, r *api.ListSecretsRequest) (*api.ListSecretsResponse, error) {
-	reply := &api.ListSecretsResponse{}
-	for _, s := range f.secrets {
-		if pass(r.Filters, s.ID, s.Spec.Annotations.Name, s.Spec.Annotations.Labels) {
-			reply.Secrets = append(reply.Secrets, s)
-		}
-	}
-	return reply, nil
-}
-
 // GetSecret sends the data, which a manager does not: ctl must not show it even so.
 func (f *fake) GetSecret(_ context.Context, r *api.GetSecretRequest) (*api.GetSecretResponse, error) {
 	s, err := find(f.secrets, "secret", r.SecretID)
@@ -84,16 +65,6 @@ func (f *fake) CreateSecret(_ context.Context, r *api.CreateSecretRequest) (*api
 
 func (f *fake) RemoveSecret(_ context.Context, r *api.RemoveSecretRequest) (*api.RemoveSecretResponse, error) {
 	return &api.RemoveSecretResponse{}, remove(&f.secrets, "secret", r.SecretID)
-}
-
-func (f *fake) ListConfigs(_ context.Context, r *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
-	reply := &api.ListConfigsResponse{}
-	for _, c := range f.configs {
-		if pass(r.Filters, c.ID, c.Spec.Annotations.Name, c.Spec.Annotations.Labels) {
-			reply.Configs = append(reply.Configs, c)
-		}
-	}
-	return reply, nil
 }
 
 func (f *fake) GetConfig(_ context.Context, r *api.GetConfigRequest) (*api.GetConfigResponse, error) {
@@ -111,21 +82,6 @@ func (f *fake) RemoveConfig(_ context.Context, r *api.RemoveConfigRequest) (*api
 	return &api.RemoveConfigResponse{}, remove(&f.configs, "config", r.ConfigID)
 }
 
-// nodeFilters have the labels that people set under another name.
-type nodeFilters struct{ *api.ListNodesRequest_Filters }
-
-func (n nodeFilters) GetLabels() map[string]string { return n.GetNodeLabels() }
-
-func (f *fake) ListNodes(_ context.Context, r *api.ListNodesRequest) (*api.ListNodesResponse, error) {
-	reply := &api.ListNodesResponse{}
-	for _, n := range f.nodes {
-		if pass(nodeFilters{r.Filters}, n.ID, n.Description.Hostname, n.Spec.Annotations.Labels) {
-			reply.Nodes = append(reply.Nodes, n)
-		}
-	}
-	return reply, nil
-}
-
 func (f *fake) GetNode(_ context.Context, r *api.GetNodeRequest) (*api.GetNodeResponse, error) {
 	n, err := find(f.nodes, "node", r.NodeID)
 	return &api.GetNodeResponse{Node: n}, err
@@ -137,19 +93,6 @@ func (f *fake) UpdateNode(_ context.Context, r *api.UpdateNodeRequest) (*api.Upd
 		n.Spec = *r.Spec
 	}
 	return &api.UpdateNodeResponse{Node: n}, err
-}
-
-func (f *fake) ListTasks(_ context.Context, r *api.ListTasksRequest) (*api.ListTasksResponse, error) {
-	reply := &api.ListTasksResponse{}
-	for _, t := range f.tasks {
-		if len(r.Filters.ServiceIDs) > 0 && !slices.Contains(r.Filters.ServiceIDs, t.ServiceID) {
-			continue
-		}
-		if pass(r.Filters, t.ID, t.Annotations.Name, t.ServiceAnnotations.Labels) {
-			reply.Tasks = append(reply.Tasks, t)
-		}
-	}
-	return reply, nil
 }
 
 func (f *fake) GetTask(_ context.Context, r *api.GetTaskRequest) (*api.GetTaskResponse, error) {

@@ -45,6 +45,8 @@ type fake struct {
 	floor    uint64
 	conflict int // so many updates meet a change by someone else
 	deployed *holdfast.DeployRequest
+	past     past
+	watches  watches
 }
 
 // start serves the fake on a unix socket until stop is called.
@@ -58,6 +60,8 @@ func (f *fake) start(socket string) (stop func(), err error) {
 	api.RegisterHealthServer(s, f)
 	holdfast.RegisterStacksServer(s, f)
 	holdfast.RegisterClusterServer(s, f)
+	holdfast.RegisterObjectsServer(s, objectsServer{f: f})
+	holdfast.RegisterWatchServer(s, watchServer{f: f})
 	var wg sync.WaitGroup
 	wg.Go(func() { s.Serve(l) }) //nolint:errcheck // it ends with Stop
 	return func() { s.Stop(); wg.Wait() }, nil
@@ -75,7 +79,9 @@ func (f *fake) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	}
 	reply, err := any(nil), f.fail
 	if err == nil {
+		before := f.revision
 		reply, err = h(ctx, req)
+		f.record(before, wire.Incoming(ctx, wire.Message))
 	}
 	if err != nil {
 		return nil, errkind.Status(err).Err()
@@ -134,16 +140,6 @@ func remove[T interface{ GetID() string }](all *[]T, kind, id string) error {
 	return nil
 }
 
-func (f *fake) ListServices(_ context.Context, r *api.ListServicesRequest) (*api.ListServicesResponse, error) {
-	reply := &api.ListServicesResponse{}
-	for _, s := range f.services {
-		if pass(r.Filters, s.ID, s.Spec.Annotations.Name, s.Spec.Annotations.Labels) {
-			reply.Services = append(reply.Services, s)
-		}
-	}
-	return reply, nil
-}
-
 func (f *fake) GetService(_ context.Context, r *api.GetServiceRequest) (*api.GetServiceResponse, error) {
 	s, err := find(f.services, "service", r.ServiceID)
 	return &api.GetServiceResponse{Service: s}, err
@@ -182,6 +178,7 @@ func (f *fake) UpdateService(_ context.Context, r *api.UpdateServiceRequest) (*a
 		r.Spec = s.PreviousSpec
 	}
 	s.Spec, s.PreviousSpec, s.Meta = *r.Spec.Copy(), old, f.meta()
+	s.Meta.SpecVersion = s.Meta.Version
 	return &api.UpdateServiceResponse{Service: s}, nil
 }
 

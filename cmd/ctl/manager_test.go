@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/errkind"
 	"holdfast/internal/wire"
 	"holdfast/manager/controlapi"
+	"holdfast/manager/objectapi"
 	"holdfast/manager/stackapi"
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
@@ -75,6 +76,7 @@ func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
 			return reply, nil
 		}))
 	api.RegisterControlServer(server, controlapi.New(s, committed{s}))
+	holdfast.RegisterObjectsServer(server, objectapi.New(s, committed{s}))
 	holdfast.RegisterStacksServer(server, stackapi.New(s, committed{s}))
 	var wg sync.WaitGroup
 	wg.Go(func() { server.Serve(l) }) //nolint:errcheck // it ends with Stop

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/cmd/ctl/cluster"
 	"holdfast/cmd/ctl/config"
+	"holdfast/cmd/ctl/diff"
 	"holdfast/cmd/ctl/internal/command"
 	"holdfast/cmd/ctl/member"
 	"holdfast/cmd/ctl/network"
@@ -17,6 +18,7 @@ import (
 	"holdfast/cmd/ctl/stack"
 	"holdfast/cmd/ctl/task"
 	"holdfast/cmd/ctl/version"
+	"holdfast/cmd/ctl/watch"
 )
 
 // newRoot makes the whole tree of commands.
@@ -31,6 +33,8 @@ func newRoot(env *command.Env) *cobra.Command {
 		config.New(env),
 		task.New(env),
 		stack.New(env),
+		watch.New(env),
+		diff.New(env),
 		version.New(env),
 	)
 	root.Long = `ctl manages a Holdfast cluster through its managers.
@@ -39,7 +43,9 @@ Objects are named by name, by ID, or by the beginning of an ID that only one has
 Data goes to standard output, talk to standard error.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 4 not allowed, 5 no leader, outcome
-unknown or nobody there, 6 exists, changed meanwhile or refused, 7 not found.`
+unknown or nobody there, 6 exists, changed meanwhile or refused, 7 not found.
+Of diff: 0 equal, 1 different, 2 wrong usage, 8 failed. What watches until it is
+interrupted, or until a given --timeout is over, exits with 0 then.`
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(command.FlagError)
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -65,7 +67,9 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fake changes the manager: "conflict N", "task SERVICE SLOT STATE", "fail KIND".
+// fake changes the manager: "conflict N", "task SERVICE SLOT STATE", "fail KIND". "end KIND…" ends
+// watches, one after another, each as soon as it was sent all that there is; "watched N" waits
+// until N watches were in sync; "breaks N" breaks off N of the lists that watches begin with.
 func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 	f := ts.Value(fakeKey{}).(*fake)
 	f.mu.Lock()
@@ -79,6 +83,7 @@ func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 	case "conflict":
 		f.conflict = number(args[1])
 	case "task":
+		before := f.revision
 		for _, s := range f.services {
 			if s.Spec.Annotations.Name != args[1] {
 				continue
@@ -89,6 +94,22 @@ func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 				DesiredState: api.TaskState_RUNNING,
 				Status:       api.TaskStatus{State: api.TaskState(api.TaskState_value[args[3]])},
 			})
+			f.record(before, "")
+		}
+	case "end":
+		for _, kind := range args[1:] {
+			f.watches.ends = append(f.watches.ends, &errkind.Error{
+				Kind: errkind.Kind(number(kind)), Now: f.floor, Msg: "told to end", Hint: "tell it not to",
+			})
+		}
+		f.wake()
+	case "breaks":
+		f.watches.breaks = number(args[1])
+	case "watched":
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		for f.watches.begun < number(args[1]) {
+			ts.Check(f.wait(ctx))
 		}
 	case "fail":
 		f.fail = errkind.New(errkind.Kind(number(args[1])), "told to fail").WithHint("tell it not to")

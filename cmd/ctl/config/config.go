@@ -14,6 +14,8 @@ func New(env *command.Env) *cobra.Command {
 		newCreate(env),
 		command.NewLs(env, kinds.Configs()),
 		command.NewInspect(env, kinds.Configs()),
+		command.NewHistory(env, kinds.Configs()),
+		command.NewDiff(env, kinds.Configs()),
 		command.NewRm(env, kinds.Configs()),
 	)
 }

@@ -14,6 +14,8 @@ func New(env *command.Env) *cobra.Command {
 		newCreate(env),
 		command.NewLs(env, kinds.Networks()),
 		command.NewInspect(env, kinds.Networks()),
+		command.NewHistory(env, kinds.Networks()),
+		command.NewDiff(env, kinds.Networks()),
 		command.NewRm(env, kinds.Networks()),
 	)
 }

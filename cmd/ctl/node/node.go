@@ -13,6 +13,8 @@ func New(env *command.Env) *cobra.Command {
 	return command.Group("node", "Manage nodes",
 		command.NewLs(env, kinds.Nodes()),
 		command.NewInspect(env, kinds.Nodes()),
+		command.NewHistory(env, kinds.Nodes()),
+		command.NewDiff(env, kinds.Nodes()),
 		newUpdate(env),
 	)
 }

@@ -14,6 +14,8 @@ func New(env *command.Env) *cobra.Command {
 		newCreate(env),
 		command.NewLs(env, kinds.Secrets()),
 		command.NewInspect(env, kinds.Secrets()),
+		command.NewHistory(env, kinds.Secrets()),
+		command.NewDiff(env, kinds.Secrets()),
 		command.NewRm(env, kinds.Secrets()),
 	)
 }

@@ -15,30 +15,8 @@ import (
 // statusPage is how many services are asked about at once.
 const statusPage = 10_000
 
-type lsOptions struct {
-	filter command.Filter
-	at     command.At
-}
-
 func newLs(env *command.Env) *cobra.Command {
-	o := &lsOptions{}
-	cmd := &cobra.Command{
-		Use:     "ls [flags]",
-		Aliases: []string{"list"},
-		Short:   "List services",
-		Args:    command.NoArgs,
-		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			ctx = o.at.Context(ctx)
-			found, err := command.Find(ctx, c, kinds.Services(), o.filter, kinds.Query{})
-			if err != nil {
-				return err
-			}
-			return Print(ctx, env, c, found)
-		}),
-	}
-	o.filter.AddFlag(cmd.Flags())
-	o.at.AddFlag(cmd.Flags())
-	return cmd
+	return command.Ls[*api.Service]{Kind: kinds.Services(), Print: Print}.New(env)
 }
 
 // Print prints a list of services; as a table, with the number of tasks that run.

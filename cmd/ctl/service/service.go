@@ -14,6 +14,8 @@ func New(env *command.Env) *cobra.Command {
 		newCreate(env),
 		newLs(env),
 		command.NewInspect(env, kinds.Services()),
+		command.NewHistory(env, kinds.Services()),
+		command.NewDiff(env, kinds.Services()),
 		newUpdate(env),
 		newScale(env),
 		command.NewRm(env, kinds.Services()),

@@ -25,7 +25,7 @@ func newServices(env *command.Env) *cobra.Command {
 }
 
 func runServices(ctx context.Context, env *command.Env, c *client.Client, name string) error {
-	found, err := client.Collect(kinds.Services().List(ctx, c, kinds.Query{Labels: map[string]string{namespace: name}}))
+	found, err := client.Collect(kinds.Services().List(ctx, c, holdfast.Selector{Labels: map[string]string{namespace: name}}))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ func New(env *command.Env) *cobra.Command {
 	return command.Group("task", "Manage tasks",
 		newLs(env),
 		command.NewInspect(env, kinds.Tasks()),
+		command.NewHistory(env, kinds.Tasks()),
+		command.NewDiff(env, kinds.Tasks()),
 		command.NewRm(env, kinds.Tasks()),
 	)
 }

@@ -20,6 +20,9 @@ func (a *At) AddFlag(fs *pflag.FlagSet) {
 	a.flag = fs.Lookup("revision")
 }
 
+// Given tells whether the past is read.
+func (a *At) Given() bool { return a.flag.Changed }
+
 // Context gives the context of the reads.
 func (a *At) Context(ctx context.Context) context.Context {
 	if !a.flag.Changed {

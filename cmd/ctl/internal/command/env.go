@@ -38,6 +38,8 @@ type Env struct {
 	sockets string
 	addrs   string
 	timeout time.Duration
+	limited func() bool // whether --timeout was given
+	message string
 	format  cli.Format
 	quiet   bool
 }
@@ -47,6 +49,8 @@ func (e *Env) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.sockets, "socket", "", "`unix://PATH[,...]` of managers (default $"+socketVariable+", or "+DefaultSocket+")")
 	fs.StringVar(&e.addrs, "addr", "", "`HOST:PORT[,...]` of managers, instead of a socket; loopback only, as yet")
 	fs.DurationVar(&e.timeout, "timeout", defaultTimeout, "how long to go on trying; 0 for no limit")
+	e.limited = func() bool { return fs.Changed("timeout") }
+	fs.StringVarP(&e.message, "message", "m", "", "why: `TEXT` that is kept in the history of what the command changes")
 	fs.VarP(&e.format, "output", "o", "how to print objects")
 	fs.BoolVarP(&e.quiet, "quiet", "q", false, "print IDs only")
 }
@@ -90,30 +94,53 @@ type Func func(ctx context.Context, c *client.Client, args []string) error
 
 // Run makes a command of do: with a client of the cluster, and no longer than --timeout.
 func (e *Env) Run(do Func) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) (err error) {
-		if err := e.check(); err != nil {
-			return err
+	return func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), e.timeout, do, args) }
+}
+
+// RunLong makes a command of do that goes on until it is interrupted. --timeout ends it only if
+// it was given.
+func (e *Env) RunLong(do Func) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		timeout := e.timeout
+		if !e.limited() {
+			timeout = 0
 		}
-		endpoints, err := e.endpoints()
-		if err != nil {
-			return err
-		}
-		c, err := client.New(client.Options{Endpoints: endpoints})
-		if err != nil {
-			return &cli.UsageError{Msg: err.Error(), Hint: errkind.Hint(err)}
-		}
-		ctx := cmd.Context()
-		if e.timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, e.timeout)
-			defer cancel()
-		}
-		err = do(ctx, c, args)
-		if closeErr := c.Close(); err == nil {
-			err = closeErr
-		}
+		return e.run(cmd.Context(), timeout, do, args)
+	}
+}
+
+// RunDiff makes a command of do that compares: its exit code tells what came of that.
+func (e *Env) RunDiff(do Func) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return cli.Compared(e.run(cmd.Context(), e.timeout, do, args))
+	}
+}
+
+func (e *Env) run(ctx context.Context, timeout time.Duration, do Func, args []string) (err error) {
+	if err := e.check(); err != nil {
 		return err
 	}
+	endpoints, err := e.endpoints()
+	if err != nil {
+		return err
+	}
+	c, err := client.New(client.Options{Endpoints: endpoints})
+	if err != nil {
+		return &cli.UsageError{Msg: err.Error(), Hint: errkind.Hint(err)}
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	if e.message != "" {
+		ctx = client.WithMessage(ctx, e.message)
+	}
+	err = do(ctx, c, args)
+	if closeErr := c.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }
 
 // RunAlone makes a command of do that needs no cluster.
@@ -135,6 +162,11 @@ func (e *Env) check() error {
 		return cli.Usagef("--socket and --addr exclude each other")
 	case e.timeout < 0:
 		return cli.Usagef("--timeout %v is negative", e.timeout)
+	}
+	for _, r := range e.message {
+		if r < ' ' || r > '~' { // it is sent as a header, which can hold nothing else
+			return cli.Usagef("--message: %q cannot be sent: only ASCII that prints can", r)
+		}
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"holdfast/cmd/ctl/internal/kinds"
+	"holdfast/api/holdfast"
 )
 
 // Filter is the value of --filter: values of one filter are ORed, filters are ANDed.
@@ -55,22 +55,28 @@ func (f *Filter) String() string { return "" }
 // Type names the flag's value in help.
 func (f *Filter) Type() string { return "filter" }
 
-// query gives what managers can filter. They take all labels together, so that alternatives
-// are left to matches.
-func (f *Filter) query() kinds.Query {
-	q := kinds.Query{NamePrefixes: f.names, IDPrefixes: f.ids}
+// selector gives what managers can filter. They take all labels together, so that alternatives
+// are left to passes.
+func (f *Filter) selector() holdfast.Selector {
+	s := holdfast.Selector{NamePrefixes: f.names, IDPrefixes: f.ids}
 	if len(f.labels) == 1 {
-		q.Labels = map[string]string{f.labels[0].key: f.labels[0].value}
+		s.Labels = map[string]string{f.labels[0].key: f.labels[0].value}
 	}
-	return q
+	return s
 }
 
-// matches tells whether one of the labels is there. To a manager an empty value means any.
-func (f *Filter) matches(labels map[string]string) bool {
+// more tells whether passes has anything to do.
+func (f *Filter) more() bool {
+	return len(f.labels) > 1 || len(f.labels) == 1 && !f.labels[0].any && f.labels[0].value == ""
+}
+
+// passes tells whether one of the labels is there, of an object that a manager picked. To a
+// manager an empty value means any.
+func (f *Filter) passes(labels map[string]string) bool {
 	for _, want := range f.labels {
 		if v, ok := labels[want.key]; ok && (want.any || v == want.value) {
 			return true
 		}
 	}
-	return len(f.labels) == 0
+	return !f.more()
 }

@@ -10,47 +10,9 @@ import (
 	"holdfast/internal/cli"
 )
 
-// Find lists the objects that a filter and a query pick.
-func Find[T any](ctx context.Context, c *client.Client, k kinds.Kind[T], f Filter, also kinds.Query) ([]T, error) {
-	q := f.query()
-	q.ServiceIDs = also.ServiceIDs
-	var found []T
-	for o, err := range k.List(ctx, c, q) {
-		if err != nil {
-			return nil, err
-		}
-		if f.matches(k.Labels(o)) {
-			found = append(found, o)
-		}
-	}
-	return found, nil
-}
-
-// NewLs makes the command that lists objects of a kind.
-func NewLs[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
-	var f Filter
-	var at At
-	cmd := &cobra.Command{
-		Use:     "ls [flags]",
-		Aliases: []string{"list"},
-		Short:   "List " + k.Noun + "s",
-		Args:    NoArgs,
-		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			found, err := Find(at.Context(ctx), c, k, f, kinds.Query{})
-			if err != nil {
-				return err
-			}
-			return cli.PrintList(env.Printer(), k.View, found)
-		}),
-	}
-	f.AddFlag(cmd.Flags())
-	at.AddFlag(cmd.Flags())
-	return cmd
-}
-
 // NewInspect makes the command that shows objects of a kind. It shows those that it finds,
 // and fails if one was not found.
-func NewInspect[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
+func NewInspect[T kinds.Object](env *Env, k kinds.Kind[T]) *cobra.Command {
 	var at At
 	cmd := &cobra.Command{
 		Use:   "inspect [flags] NAME|ID…",
@@ -88,7 +50,7 @@ func NewInspect[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
 
 // NewRm makes the command that removes objects of a kind. It prints what it removed, as it
 // was named, and goes on after an error.
-func NewRm[T any](env *Env, k kinds.Kind[T]) *cobra.Command {
+func NewRm[T kinds.Object](env *Env, k kinds.Kind[T]) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm NAME|ID…",
 		Aliases: []string{"remove"},

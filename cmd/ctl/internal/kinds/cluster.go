@@ -2,9 +2,9 @@ package kinds
 
 import (
 	"context"
-	"iter"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 )
@@ -13,22 +13,20 @@ import (
 func Clusters() Kind[*api.Cluster] {
 	name := func(x *api.Cluster) string { return x.Spec.Annotations.Name }
 	return Kind[*api.Cluster]{
-		Noun: "cluster",
+		Noun:   "cluster",
+		Sole:   true,
+		Number: holdfast.Kind_KIND_CLUSTER,
+		Unwrap: (*holdfast.Object).GetCluster,
 		View: cli.View[*api.Cluster]{
 			ID:   (*api.Cluster).GetID,
 			Name: name,
 			Columns: []cli.Column[*api.Cluster]{
 				column("ID", (*api.Cluster).GetID),
 				column("NAME", name),
-				column("CREATED", func(x *api.Cluster) string { return formatTime(x.Meta.CreatedAt) }),
+				column("CREATED", func(x *api.Cluster) string { return FormatTime(x.Meta.CreatedAt) }),
 			},
 		},
 		Labels: func(x *api.Cluster) map[string]string { return x.Spec.Annotations.Labels },
-		List: func(ctx context.Context, c *client.Client, q Query) iter.Seq2[*api.Cluster, error] {
-			return c.Clusters(ctx, &api.ListClustersRequest_Filters{
-				Names: q.Names, NamePrefixes: q.NamePrefixes, IDPrefixes: q.IDPrefixes, Labels: q.Labels,
-			})
-		},
 		Get: func(ctx context.Context, c *client.Client, id string) (*api.Cluster, error) {
 			r, err := c.Control().GetCluster(ctx, &api.GetClusterRequest{ClusterID: id})
 			return r.GetCluster(), err

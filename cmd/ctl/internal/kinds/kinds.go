@@ -11,6 +11,8 @@ import (
 
 	"github.com/gogo/protobuf/types"
 
+	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 	"holdfast/internal/errkind"
@@ -20,39 +22,75 @@ import (
 // maxListed is how many candidates an error names.
 const maxListed = 10
 
-// Query picks objects: values of one field are ORed, fields are ANDed.
-type Query struct {
-	Names, NamePrefixes, IDPrefixes []string
-	Labels                          map[string]string // an empty value asks only that the key is there
-	ServiceIDs                      []string          // of tasks
+// Object is what all objects have.
+type Object interface {
+	GetID() string
+	GetMeta() api.Meta
 }
 
-// Kind is a kind of object. Remove is nil where objects are not removed by ctl.
-type Kind[T any] struct {
+// Kind is a kind of object.
+type Kind[T Object] struct {
 	Noun   string // in the singular: "service"
+	Number holdfast.Kind
+	// Unwrap takes an object of this kind out of one of any.
+	Unwrap func(*holdfast.Object) T
 	View   cli.View[T]
 	Labels func(T) map[string]string
-	List   func(ctx context.Context, c *client.Client, q Query) iter.Seq2[T, error]
 	Get    func(ctx context.Context, c *client.Client, id string) (T, error)
+	// Sole tells that there is one object only, which need not be named.
+	Sole bool
+	// State is what an object does at the moment, in a word. It is nil where objects do nothing.
+	State func(T) string
+	// Remove is nil where objects are not removed by ctl.
 	Remove func(ctx context.Context, c *client.Client, id string) error
+}
+
+// List goes through the objects that a selector picks.
+func (k Kind[T]) List(ctx context.Context, c *client.Client, s holdfast.Selector) iter.Seq2[T, error] {
+	return k.Find(ctx, c, holdfast.ListRequest{Selector: s})
+}
+
+// Find goes through the objects that a request asks for, in its order.
+func (k Kind[T]) Find(ctx context.Context, c *client.Client, r holdfast.ListRequest) iter.Seq2[T, error] {
+	r.Kind = k.Number
+	return func(yield func(T, error) bool) {
+		for o, err := range c.Find(ctx, &r) {
+			var found T
+			if err == nil {
+				found, err = k.Take(o)
+			}
+			if !yield(found, err) {
+				return
+			}
+		}
+	}
+}
+
+// Take is Unwrap for what a manager sent, which may be of another kind if that has a fault.
+func (k Kind[T]) Take(o *holdfast.Object) (T, error) {
+	found := k.Unwrap(o)
+	if found.GetID() == "" {
+		return found, errkind.New(errkind.Internal, "the manager sent an object that is no %s, or has no ID", k.Noun)
+	}
+	return found, nil
 }
 
 // Resolve finds the one object that a person means: by its ID, else by its name, else by the
 // beginning of its ID.
 func (k Kind[T]) Resolve(ctx context.Context, c *client.Client, arg string) (T, error) {
-	byID := Query{IDPrefixes: []string{arg}}
-	steps := []Query{{Names: []string{arg}}}
+	byID := holdfast.Selector{IDPrefixes: []string{arg}}
+	steps := []holdfast.Selector{{Names: []string{arg}}}
 	switch {
 	case id.Valid(arg):
-		steps = []Query{byID, steps[0]}
+		steps = []holdfast.Selector{byID, steps[0]}
 	case id.ValidPrefix(arg):
 		steps = append(steps, byID)
 	case arg == "":
 		var none T
 		return none, errkind.Field(k.Noun, "is empty")
 	}
-	for _, q := range steps {
-		found, more, err := some(k.List(ctx, c, q))
+	for _, s := range steps {
+		found, more, err := some(k.List(ctx, c, s))
 		switch {
 		case err != nil:
 			return *new(T), err
@@ -115,8 +153,8 @@ func column[T any](title string, value func(T) string) cli.Column[T] {
 	return cli.Column[T]{Title: title, Value: value}
 }
 
-// formatTime gives a time as people and programs read it, or "" if there is none.
-func formatTime(t *types.Timestamp) string {
+// FormatTime gives a time as people and programs read it, or "" if there is none.
+func FormatTime(t *types.Timestamp) string {
 	if t == nil {
 		return ""
 	}

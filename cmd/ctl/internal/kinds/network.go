@@ -2,9 +2,9 @@ package kinds
 
 import (
 	"context"
-	"iter"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 )
@@ -13,7 +13,9 @@ import (
 func Networks() Kind[*api.Network] {
 	name := func(n *api.Network) string { return n.Spec.Annotations.Name }
 	return Kind[*api.Network]{
-		Noun: "network",
+		Noun:   "network",
+		Number: holdfast.Kind_KIND_NETWORK,
+		Unwrap: (*holdfast.Object).GetNetwork,
 		View: cli.View[*api.Network]{
 			ID:   (*api.Network).GetID,
 			Name: name,
@@ -25,11 +27,6 @@ func Networks() Kind[*api.Network] {
 			},
 		},
 		Labels: func(n *api.Network) map[string]string { return n.Spec.Annotations.Labels },
-		List: func(ctx context.Context, c *client.Client, q Query) iter.Seq2[*api.Network, error] {
-			return c.Networks(ctx, &api.ListNetworksRequest_Filters{
-				Names: q.Names, NamePrefixes: q.NamePrefixes, IDPrefixes: q.IDPrefixes, Labels: q.Labels,
-			})
-		},
 		Get: func(ctx context.Context, c *client.Client, id string) (*api.Network, error) {
 			r, err := c.Control().GetNetwork(ctx, &api.GetNetworkRequest{NetworkID: id})
 			return r.GetNetwork(), err

@@ -2,9 +2,9 @@ package kinds
 
 import (
 	"context"
-	"iter"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 )
@@ -12,7 +12,9 @@ import (
 // Nodes returns the kind of nodes. A node is named by its hostname.
 func Nodes() Kind[*api.Node] {
 	return Kind[*api.Node]{
-		Noun: "node",
+		Noun:   "node",
+		Number: holdfast.Kind_KIND_NODE,
+		Unwrap: (*holdfast.Object).GetNode,
 		View: cli.View[*api.Node]{
 			ID:   (*api.Node).GetID,
 			Name: nodeName,
@@ -24,12 +26,8 @@ func Nodes() Kind[*api.Node] {
 				column("MANAGER STATUS", managerStatus),
 			},
 		},
+		State:  func(n *api.Node) string { return lower(n.Status.State.String()) },
 		Labels: func(n *api.Node) map[string]string { return n.Spec.Annotations.Labels },
-		List: func(ctx context.Context, c *client.Client, q Query) iter.Seq2[*api.Node, error] {
-			return c.Nodes(ctx, &api.ListNodesRequest_Filters{
-				Names: q.Names, NamePrefixes: q.NamePrefixes, IDPrefixes: q.IDPrefixes, NodeLabels: q.Labels,
-			})
-		},
 		Get: func(ctx context.Context, c *client.Client, id string) (*api.Node, error) {
 			r, err := c.Control().GetNode(ctx, &api.GetNodeRequest{NodeID: id})
 			return r.GetNode(), err

@@ -3,11 +3,11 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 )
@@ -15,7 +15,9 @@ import (
 // Services returns the kind of services.
 func Services() Kind[*api.Service] {
 	return Kind[*api.Service]{
-		Noun: "service",
+		Noun:   "service",
+		Number: holdfast.Kind_KIND_SERVICE,
+		Unwrap: (*holdfast.Object).GetService,
 		View: cli.View[*api.Service]{
 			ID:   (*api.Service).GetID,
 			Name: serviceName,
@@ -28,11 +30,6 @@ func Services() Kind[*api.Service] {
 			},
 		},
 		Labels: func(s *api.Service) map[string]string { return s.Spec.Annotations.Labels },
-		List: func(ctx context.Context, c *client.Client, q Query) iter.Seq2[*api.Service, error] {
-			return c.Services(ctx, &api.ListServicesRequest_Filters{
-				Names: q.Names, NamePrefixes: q.NamePrefixes, IDPrefixes: q.IDPrefixes, Labels: q.Labels,
-			})
-		},
 		Get: func(ctx context.Context, c *client.Client, id string) (*api.Service, error) {
 			r, err := c.Control().GetService(ctx, &api.GetServiceRequest{ServiceID: id})
 			return r.GetService(), err

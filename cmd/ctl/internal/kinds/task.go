@@ -3,9 +3,9 @@ package kinds
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"holdfast/api"
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/cli"
 )
@@ -13,7 +13,9 @@ import (
 // Tasks returns the kind of tasks.
 func Tasks() Kind[*api.Task] {
 	return Kind[*api.Task]{
-		Noun: "task",
+		Noun:   "task",
+		Number: holdfast.Kind_KIND_TASK,
+		Unwrap: (*holdfast.Object).GetTask,
 		View: cli.View[*api.Task]{
 			ID:   (*api.Task).GetID,
 			Name: taskName,
@@ -27,13 +29,8 @@ func Tasks() Kind[*api.Task] {
 				column("ERROR", func(t *api.Task) string { return t.Status.Err }),
 			},
 		},
+		State:  func(t *api.Task) string { return lower(t.Status.State.String()) },
 		Labels: func(t *api.Task) map[string]string { return t.ServiceAnnotations.Labels },
-		List: func(ctx context.Context, c *client.Client, q Query) iter.Seq2[*api.Task, error] {
-			return c.Tasks(ctx, &api.ListTasksRequest_Filters{
-				Names: q.Names, NamePrefixes: q.NamePrefixes, IDPrefixes: q.IDPrefixes,
-				Labels: q.Labels, ServiceIDs: q.ServiceIDs,
-			})
-		},
 		Get: func(ctx context.Context, c *client.Client, id string) (*api.Task, error) {
 			r, err := c.Control().GetTask(ctx, &api.GetTaskRequest{TaskID: id})
 			return r.GetTask(), err
