@@ -34,7 +34,7 @@ func (c *Client) NewRequestID() string {
 
 // WithMessage returns a context whose writes are kept with a reason, for the history.
 func WithMessage(ctx context.Context, message string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, wire.Message, message)
+	return metadata.AppendToOutgoingContext(ctx, wire.Message, wire.EscapeText(message))
 }
 
 // ReadLocal returns a context whose reads are answered by the manager that is asked, at

@@ -81,7 +81,7 @@ func (f *fake) intercept(ctx context.Context, req any, info *grpc.UnaryServerInf
 	if err == nil {
 		before := f.revision
 		reply, err = h(ctx, req)
-		f.record(before, wire.Incoming(ctx, wire.Message))
+		f.record(before, wire.UnescapeText(wire.Incoming(ctx, wire.Message)))
 	}
 	if err != nil {
 		return nil, errkind.Status(err).Err()

@@ -21,7 +21,7 @@ const (
 	// RequestID names a request, so that a retry gets the first outcome: "REV.RANDOM", where
 	// REV is the newest revision that the client had seen when it made the ID.
 	RequestID = "holdfast-request-id"
-	// Message says why, for the history.
+	// Message says why, for the history: text as EscapeText gives it.
 	Message = "holdfast-message"
 	// Forwarded is set by a manager that passes a request on: the raft ID of the manager. A
 	// request is passed on once.
@@ -96,6 +96,36 @@ func Incoming(ctx context.Context, key string) string {
 		return values[len(values)-1]
 	}
 	return ""
+}
+
+// EscapeText makes a header of any text: what a header cannot hold, and %, stands as % and two
+// hexadecimal digits for each byte, as in the status messages of gRPC.
+func EscapeText(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' && (c != ' ' || i == 0 || i == len(text)-1) || c > '~' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}
+
+// UnescapeText gives the text again. What does not look escaped stays as it is.
+func UnescapeText(header string) string {
+	var b strings.Builder
+	for i := 0; i < len(header); i++ {
+		if header[i] == '%' && i+2 < len(header) {
+			if c, err := strconv.ParseUint(header[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(header[i])
+	}
+	return b.String()
 }
 
 // FormatRevision gives the value of the Revision trailer.

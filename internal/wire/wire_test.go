@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"strings"
 	"testing"
 
 	"holdfast/internal/errkind"
@@ -34,9 +35,28 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
+// Headers that nobody escaped come through as they are.
+func TestUnescapeText(t *testing.T) {
+	for header, want := range map[string]string{
+		"": "", "100 % sure": "100 % sure", "%": "%", "%4": "%4", "50%zz": "50%zz", "f%C3%BCnf": "fünf", "%25": "%",
+	} {
+		if got := wire.UnescapeText(header); got != want {
+			t.Errorf("%q: got %q, want %q", header, got, want)
+		}
+	}
+}
+
 func FuzzMetadata(f *testing.F) {
 	f.Add("min=7", "1/7", "7.abcdefghijklmnop")
+	f.Add("fünf\n100 %, 5%25", "", " ")
 	f.Fuzz(func(t *testing.T, read, revision, id string) {
+		header := wire.EscapeText(read)
+		if again := wire.UnescapeText(header); again != read {
+			t.Errorf("%q became %q by %q", read, again, header)
+		}
+		if strings.ContainsFunc(header, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(header) != header {
+			t.Errorf("%q is no header", header)
+		}
 		if fr, err := wire.ParseFreshness(read); err == nil {
 			if again, err := wire.ParseFreshness(fr.String()); err != nil || again != fr {
 				t.Errorf("%q: %v became %v, %v", read, fr, again, err)

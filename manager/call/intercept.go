@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -137,10 +138,14 @@ func checkSize(request any) error {
 // withRequest puts what the transaction is stamped with into the context.
 func withRequest(ctx context.Context, method string, request any) (context.Context, error) {
 	r := state.Request{
-		ID: wire.Incoming(ctx, wire.RequestID), Message: wire.Incoming(ctx, wire.Message), Caller: operator,
+		ID: wire.Incoming(ctx, wire.RequestID), Caller: operator,
+		Message: wire.UnescapeText(wire.Incoming(ctx, wire.Message)),
 	}
-	if len(r.Message) > maxMessageText {
+	switch {
+	case len(r.Message) > maxMessageText:
 		return nil, errkind.Field(wire.Message, "is longer than %d bytes", maxMessageText)
+	case !utf8.ValidString(r.Message):
+		return nil, errkind.Field(wire.Message, "is not UTF-8")
 	}
 	if r.ID != "" {
 		if _, err := wire.ParseRequestID(r.ID); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	gogo "github.com/gogo/protobuf/proto"
 	"github.com/spf13/cobra"
@@ -163,10 +164,8 @@ func (e *Env) check() error {
 	case e.timeout < 0:
 		return cli.Usagef("--timeout %v is negative", e.timeout)
 	}
-	for _, r := range e.message {
-		if r < ' ' || r > '~' { // it is sent as a header, which can hold nothing else
-			return cli.Usagef("--message: %q cannot be sent: only ASCII that prints can", r)
-		}
+	if !utf8.ValidString(e.message) {
+		return cli.Usagef("--message: %q is not UTF-8", e.message)
 	}
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"holdfast/internal/id"
 )
 
+// nameWidth is how wide the column of names is from the start.
+const nameWidth = 20
+
 // watch lists the objects that a selector picks, and then prints each change. If changes were
 // compacted that it has not seen, it begins anew.
 func (l Ls[T]) watch(ctx context.Context, env *Env, c *client.Client, o *lsOptions, s holdfast.Selector) error {
@@ -79,7 +82,11 @@ func (f *follower[T]) list() error {
 		titles = append(titles, c.Title)
 	}
 	f.rows = cli.NewRows(f.env.Streams.Out)
-	f.rows.Widen("created", strings.Repeat("x", id.Length)) // such are to come, if there is nothing yet
+	widths := []string{"created", strings.Repeat("x", id.Length)}
+	if len(titles) > 2 && titles[2] == "NAME" {
+		widths = append(widths, strings.Repeat("x", nameWidth))
+	}
+	f.rows.Widen(widths...) // such are to come, if there is nothing yet
 	return f.rows.Print(append([][]string{titles}, rows...)...)
 }
 
