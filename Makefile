@@ -56,8 +56,12 @@ lint: $(TOOLS)/golangci-lint ## Run the linters. Building them takes minutes, th
 	cd tools && $(TOOLS)/golangci-lint run --config ../.golangci.yml ./...
 
 .PHONY: unit
-unit: ## Run all tests but those of test/, with the race detector.
+unit: postgres ## Run all tests but those of test/, with the race detector.
 	$(GO) test -race $(UNIT)
+
+.PHONY: postgres
+postgres: ## Install PostgreSQL for the tests that start one, if it is missing and may be.
+	@./scripts/postgres
 
 .PHONY: integration
 integration: ## Run the tests of test/: real processes, the simulator and a few mutants; short.
