@@ -77,7 +77,7 @@ func streamError(err error) error {
 func isWrite(method string) bool {
 	name := method[strings.LastIndexByte(method, '/')+1:]
 	switch name {
-	case "Status", "Members", "Check", "Watch", "Scan", "Read", "History", "Diff":
+	case "Status", "Members", "Check", "Watch", "Scan", "Read", "History", "Diff", "Compare":
 		return false
 	}
 	return !strings.HasPrefix(name, "Get") && !strings.HasPrefix(name, "List")
