@@ -8,6 +8,8 @@ import (
 	fmt "fmt"
 	_ "github.com/gogo/protobuf/gogoproto"
 	proto "github.com/gogo/protobuf/proto"
+	github_com_gogo_protobuf_sortkeys "github.com/gogo/protobuf/sortkeys"
+	types "github.com/gogo/protobuf/types"
 	api "holdfast/api"
 	io "io"
 	math "math"
@@ -68,7 +70,26 @@ type DeployRequest struct {
 	ExternalNetworks []string `protobuf:"bytes,6,rep,name=external_networks,json=externalNetworks,proto3" json:"external_networks,omitempty"`
 	ExternalSecrets  []string `protobuf:"bytes,7,rep,name=external_secrets,json=externalSecrets,proto3" json:"external_secrets,omitempty"`
 	ExternalConfigs  []string `protobuf:"bytes,8,rep,name=external_configs,json=externalConfigs,proto3" json:"external_configs,omitempty"`
-	XXX_unrecognized []byte   `json:"-"`
+	// Names of objects that Stage stored, by the name of a secret or config above whose data is
+	// left out.
+	StagedSecrets map[string]string `protobuf:"bytes,9,rep,name=staged_secrets,json=stagedSecrets,proto3" json:"staged_secrets,omitempty" protobuf_key:"bytes,1,opt,name=key,proto3" protobuf_val:"bytes,2,opt,name=value,proto3"`
+	StagedConfigs map[string]string `protobuf:"bytes,10,rep,name=staged_configs,json=stagedConfigs,proto3" json:"staged_configs,omitempty" protobuf_key:"bytes,1,opt,name=key,proto3" protobuf_val:"bytes,2,opt,name=value,proto3"`
+	// The Compose file that this was made of, merged and with its variables replaced. It is kept
+	// with the release.
+	Compose string `protobuf:"bytes,11,opt,name=compose,proto3" json:"compose,omitempty"`
+	// Do all but write, and tell the fields of what would change.
+	DryRun bool `protobuf:"varint,12,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Leave alone what the stack has and the request does not.
+	KeepOthers bool `protobuf:"varint,13,opt,name=keep_others,json=keepOthers,proto3" json:"keep_others,omitempty"`
+	// The release that must be the deployed one, 0 for none: else the call ends with Aborted and
+	// tells which one came first, and by whom.
+	//
+	// Types that are valid to be assigned to Expect:
+	//	*DeployRequest_ExpectRelease
+	Expect isDeployRequest_Expect `protobuf_oneof:"expect"`
+	// How many releases are kept; 0: 10. The deployed one always is.
+	MaxHistory       uint32 `protobuf:"varint,15,opt,name=max_history,json=maxHistory,proto3" json:"max_history,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
 }
 
 func (m *DeployRequest) Reset()         { *m = DeployRequest{} }
@@ -99,6 +120,26 @@ func (m *DeployRequest) XXX_DiscardUnknown() {
 }
 
 var xxx_messageInfo_DeployRequest proto.InternalMessageInfo
+
+type isDeployRequest_Expect interface {
+	isDeployRequest_Expect()
+	Equal(interface{}) bool
+	MarshalTo([]byte) (int, error)
+	Size() int
+}
+
+type DeployRequest_ExpectRelease struct {
+	ExpectRelease uint64 `protobuf:"varint,14,opt,name=expect_release,json=expectRelease,proto3,oneof" json:"expect_release,omitempty"`
+}
+
+func (*DeployRequest_ExpectRelease) isDeployRequest_Expect() {}
+
+func (m *DeployRequest) GetExpect() isDeployRequest_Expect {
+	if m != nil {
+		return m.Expect
+	}
+	return nil
+}
 
 func (m *DeployRequest) GetName() string {
 	if m != nil {
@@ -156,13 +197,71 @@ func (m *DeployRequest) GetExternalConfigs() []string {
 	return nil
 }
 
+func (m *DeployRequest) GetStagedSecrets() map[string]string {
+	if m != nil {
+		return m.StagedSecrets
+	}
+	return nil
+}
+
+func (m *DeployRequest) GetStagedConfigs() map[string]string {
+	if m != nil {
+		return m.StagedConfigs
+	}
+	return nil
+}
+
+func (m *DeployRequest) GetCompose() string {
+	if m != nil {
+		return m.Compose
+	}
+	return ""
+}
+
+func (m *DeployRequest) GetDryRun() bool {
+	if m != nil {
+		return m.DryRun
+	}
+	return false
+}
+
+func (m *DeployRequest) GetKeepOthers() bool {
+	if m != nil {
+		return m.KeepOthers
+	}
+	return false
+}
+
+func (m *DeployRequest) GetExpectRelease() uint64 {
+	if x, ok := m.GetExpect().(*DeployRequest_ExpectRelease); ok {
+		return x.ExpectRelease
+	}
+	return 0
+}
+
+func (m *DeployRequest) GetMaxHistory() uint32 {
+	if m != nil {
+		return m.MaxHistory
+	}
+	return 0
+}
+
+// XXX_OneofWrappers is for the internal use of the proto package.
+func (*DeployRequest) XXX_OneofWrappers() []interface{} {
+	return []interface{}{
+		(*DeployRequest_ExpectRelease)(nil),
+	}
+}
+
 // StackChange is what a deployment or a removal did to one object.
 type StackChange struct {
-	Action           StackChange_Action `protobuf:"varint,1,opt,name=action,proto3,enum=holdfast.v1.StackChange_Action" json:"action,omitempty"`
-	Kind             Kind               `protobuf:"varint,2,opt,name=kind,proto3,enum=holdfast.v1.Kind" json:"kind,omitempty"`
-	ID               string             `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Name             string             `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	XXX_unrecognized []byte             `json:"-"`
+	Action StackChange_Action `protobuf:"varint,1,opt,name=action,proto3,enum=holdfast.v1.StackChange_Action" json:"action,omitempty"`
+	Kind   Kind               `protobuf:"varint,2,opt,name=kind,proto3,enum=holdfast.v1.Kind" json:"kind,omitempty"`
+	ID     string             `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Name   string             `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Of a dry run.
+	Fields           []FieldDiff `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields"`
+	XXX_unrecognized []byte      `json:"-"`
 }
 
 func (m *StackChange) Reset()         { *m = StackChange{} }
@@ -222,11 +321,21 @@ func (m *StackChange) GetName() string {
 	return ""
 }
 
+func (m *StackChange) GetFields() []FieldDiff {
+	if m != nil {
+		return m.Fields
+	}
+	return nil
+}
+
 type DeployResponse struct {
 	// Revision of the deployment; if nothing was changed, the revision that was read.
-	Revision         uint64         `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	Changes          []*StackChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
-	XXX_unrecognized []byte         `json:"-"`
+	Revision uint64         `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Changes  []*StackChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
+	// The release that was written, or that would be by a dry run; if nothing was changed, the
+	// one that is deployed.
+	Release          uint64 `protobuf:"varint,3,opt,name=release,proto3" json:"release,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
 }
 
 func (m *DeployResponse) Reset()         { *m = DeployResponse{} }
@@ -272,6 +381,251 @@ func (m *DeployResponse) GetChanges() []*StackChange {
 	return nil
 }
 
+func (m *DeployResponse) GetRelease() uint64 {
+	if m != nil {
+		return m.Release
+	}
+	return 0
+}
+
+type StageRequest struct {
+	// Of the stack.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// With their full names and data.
+	Secrets          []api.SecretSpec `protobuf:"bytes,2,rep,name=secrets,proto3" json:"secrets"`
+	Configs          []api.ConfigSpec `protobuf:"bytes,3,rep,name=configs,proto3" json:"configs"`
+	XXX_unrecognized []byte           `json:"-"`
+}
+
+func (m *StageRequest) Reset()         { *m = StageRequest{} }
+func (m *StageRequest) String() string { return proto.CompactTextString(m) }
+func (*StageRequest) ProtoMessage()    {}
+func (*StageRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{3}
+}
+func (m *StageRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *StageRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *StageRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_StageRequest.Merge(m, src)
+}
+func (m *StageRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *StageRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_StageRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_StageRequest proto.InternalMessageInfo
+
+func (m *StageRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *StageRequest) GetSecrets() []api.SecretSpec {
+	if m != nil {
+		return m.Secrets
+	}
+	return nil
+}
+
+func (m *StageRequest) GetConfigs() []api.ConfigSpec {
+	if m != nil {
+		return m.Configs
+	}
+	return nil
+}
+
+type StageResponse struct {
+	Revision uint64 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Names of the objects, by the names in the request: for DeployRequest's staged_secrets and
+	// staged_configs.
+	Secrets          map[string]string `protobuf:"bytes,2,rep,name=secrets,proto3" json:"secrets,omitempty" protobuf_key:"bytes,1,opt,name=key,proto3" protobuf_val:"bytes,2,opt,name=value,proto3"`
+	Configs          map[string]string `protobuf:"bytes,3,rep,name=configs,proto3" json:"configs,omitempty" protobuf_key:"bytes,1,opt,name=key,proto3" protobuf_val:"bytes,2,opt,name=value,proto3"`
+	XXX_unrecognized []byte            `json:"-"`
+}
+
+func (m *StageResponse) Reset()         { *m = StageResponse{} }
+func (m *StageResponse) String() string { return proto.CompactTextString(m) }
+func (*StageResponse) ProtoMessage()    {}
+func (*StageResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{4}
+}
+func (m *StageResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *StageResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *StageResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_StageResponse.Merge(m, src)
+}
+func (m *StageResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *StageResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_StageResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_StageResponse proto.InternalMessageInfo
+
+func (m *StageResponse) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+func (m *StageResponse) GetSecrets() map[string]string {
+	if m != nil {
+		return m.Secrets
+	}
+	return nil
+}
+
+func (m *StageResponse) GetConfigs() map[string]string {
+	if m != nil {
+		return m.Configs
+	}
+	return nil
+}
+
+// Release is one deployment of a stack.
+type Release struct {
+	// 1 for the first one of the stack.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// As Helm has them: deployed, superseded, uninstalled, and the others.
+	Status string           `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	At     *types.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// Who deployed it, and why, in their words.
+	Actor   string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
+	Message string `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	// Of the store, that the deployment was; 0 if it is not known.
+	Revision uint64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	// The release that it went back to; 0 if none.
+	RollbackOf uint64 `protobuf:"varint,7,opt,name=rollback_of,json=rollbackOf,proto3" json:"rollback_of,omitempty"`
+	// How many objects it created, updated and removed.
+	Created          uint32 `protobuf:"varint,8,opt,name=created,proto3" json:"created,omitempty"`
+	Updated          uint32 `protobuf:"varint,9,opt,name=updated,proto3" json:"updated,omitempty"`
+	Removed          uint32 `protobuf:"varint,10,opt,name=removed,proto3" json:"removed,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *Release) Reset()         { *m = Release{} }
+func (m *Release) String() string { return proto.CompactTextString(m) }
+func (*Release) ProtoMessage()    {}
+func (*Release) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{5}
+}
+func (m *Release) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *Release) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *Release) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_Release.Merge(m, src)
+}
+func (m *Release) XXX_Size() int {
+	return m.Size()
+}
+func (m *Release) XXX_DiscardUnknown() {
+	xxx_messageInfo_Release.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_Release proto.InternalMessageInfo
+
+func (m *Release) GetNumber() uint64 {
+	if m != nil {
+		return m.Number
+	}
+	return 0
+}
+
+func (m *Release) GetStatus() string {
+	if m != nil {
+		return m.Status
+	}
+	return ""
+}
+
+func (m *Release) GetAt() *types.Timestamp {
+	if m != nil {
+		return m.At
+	}
+	return nil
+}
+
+func (m *Release) GetActor() string {
+	if m != nil {
+		return m.Actor
+	}
+	return ""
+}
+
+func (m *Release) GetMessage() string {
+	if m != nil {
+		return m.Message
+	}
+	return ""
+}
+
+func (m *Release) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+func (m *Release) GetRollbackOf() uint64 {
+	if m != nil {
+		return m.RollbackOf
+	}
+	return 0
+}
+
+func (m *Release) GetCreated() uint32 {
+	if m != nil {
+		return m.Created
+	}
+	return 0
+}
+
+func (m *Release) GetUpdated() uint32 {
+	if m != nil {
+		return m.Updated
+	}
+	return 0
+}
+
+func (m *Release) GetRemoved() uint32 {
+	if m != nil {
+		return m.Removed
+	}
+	return 0
+}
+
 type ListStacksRequest struct {
 	XXX_unrecognized []byte `json:"-"`
 }
@@ -280,7 +634,7 @@ func (m *ListStacksRequest) Reset()         { *m = ListStacksRequest{} }
 func (m *ListStacksRequest) String() string { return proto.CompactTextString(m) }
 func (*ListStacksRequest) ProtoMessage()    {}
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_368d899d5c1382de, []int{3}
+	return fileDescriptor_368d899d5c1382de, []int{6}
 }
 func (m *ListStacksRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -307,19 +661,21 @@ var xxx_messageInfo_ListStacksRequest proto.InternalMessageInfo
 
 // Stack is a stack by its name and the number of its objects.
 type Stack struct {
-	Name             string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Services         uint64 `protobuf:"varint,2,opt,name=services,proto3" json:"services,omitempty"`
-	Networks         uint64 `protobuf:"varint,3,opt,name=networks,proto3" json:"networks,omitempty"`
-	Secrets          uint64 `protobuf:"varint,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
-	Configs          uint64 `protobuf:"varint,5,opt,name=configs,proto3" json:"configs,omitempty"`
-	XXX_unrecognized []byte `json:"-"`
+	Name     string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Services uint64 `protobuf:"varint,2,opt,name=services,proto3" json:"services,omitempty"`
+	Networks uint64 `protobuf:"varint,3,opt,name=networks,proto3" json:"networks,omitempty"`
+	Secrets  uint64 `protobuf:"varint,4,opt,name=secrets,proto3" json:"secrets,omitempty"`
+	Configs  uint64 `protobuf:"varint,5,opt,name=configs,proto3" json:"configs,omitempty"`
+	// The newest release; nothing for a stack without.
+	Release          *Release `protobuf:"bytes,6,opt,name=release,proto3" json:"release,omitempty"`
+	XXX_unrecognized []byte   `json:"-"`
 }
 
 func (m *Stack) Reset()         { *m = Stack{} }
 func (m *Stack) String() string { return proto.CompactTextString(m) }
 func (*Stack) ProtoMessage()    {}
 func (*Stack) Descriptor() ([]byte, []int) {
-	return fileDescriptor_368d899d5c1382de, []int{4}
+	return fileDescriptor_368d899d5c1382de, []int{7}
 }
 func (m *Stack) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -379,6 +735,13 @@ func (m *Stack) GetConfigs() uint64 {
 	return 0
 }
 
+func (m *Stack) GetRelease() *Release {
+	if m != nil {
+		return m.Release
+	}
+	return nil
+}
+
 type ListStacksResponse struct {
 	Stacks           []*Stack `protobuf:"bytes,1,rep,name=stacks,proto3" json:"stacks,omitempty"`
 	Revision         uint64   `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -389,7 +752,7 @@ func (m *ListStacksResponse) Reset()         { *m = ListStacksResponse{} }
 func (m *ListStacksResponse) String() string { return proto.CompactTextString(m) }
 func (*ListStacksResponse) ProtoMessage()    {}
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_368d899d5c1382de, []int{5}
+	return fileDescriptor_368d899d5c1382de, []int{8}
 }
 func (m *ListStacksResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -429,7 +792,9 @@ func (m *ListStacksResponse) GetRevision() uint64 {
 }
 
 type RemoveStackRequest struct {
-	Name             string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Keep the releases: the deployed one becomes uninstalled. What they name is kept too.
+	KeepHistory      bool   `protobuf:"varint,2,opt,name=keep_history,json=keepHistory,proto3" json:"keep_history,omitempty"`
 	XXX_unrecognized []byte `json:"-"`
 }
 
@@ -437,7 +802,7 @@ func (m *RemoveStackRequest) Reset()         { *m = RemoveStackRequest{} }
 func (m *RemoveStackRequest) String() string { return proto.CompactTextString(m) }
 func (*RemoveStackRequest) ProtoMessage()    {}
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return fileDescriptor_368d899d5c1382de, []int{6}
+	return fileDescriptor_368d899d5c1382de, []int{9}
 }
 func (m *RemoveStackRequest) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -469,6 +834,13 @@ func (m *RemoveStackRequest) GetName() string {
 	return ""
 }
 
+func (m *RemoveStackRequest) GetKeepHistory() bool {
+	if m != nil {
+		return m.KeepHistory
+	}
+	return false
+}
+
 type RemoveStackResponse struct {
 	Revision         uint64         `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Changes          []*StackChange `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"`
@@ -479,7 +851,7 @@ func (m *RemoveStackResponse) Reset()         { *m = RemoveStackResponse{} }
 func (m *RemoveStackResponse) String() string { return proto.CompactTextString(m) }
 func (*RemoveStackResponse) ProtoMessage()    {}
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return fileDescriptor_368d899d5c1382de, []int{7}
+	return fileDescriptor_368d899d5c1382de, []int{10}
 }
 func (m *RemoveStackResponse) XXX_Unmarshal(b []byte) error {
 	return m.Unmarshal(b)
@@ -518,16 +890,451 @@ func (m *RemoveStackResponse) GetChanges() []*StackChange {
 	return nil
 }
 
+type StackHistoryRequest struct {
+	Name             string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *StackHistoryRequest) Reset()         { *m = StackHistoryRequest{} }
+func (m *StackHistoryRequest) String() string { return proto.CompactTextString(m) }
+func (*StackHistoryRequest) ProtoMessage()    {}
+func (*StackHistoryRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{11}
+}
+func (m *StackHistoryRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *StackHistoryRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *StackHistoryRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_StackHistoryRequest.Merge(m, src)
+}
+func (m *StackHistoryRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *StackHistoryRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_StackHistoryRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_StackHistoryRequest proto.InternalMessageInfo
+
+func (m *StackHistoryRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+type StackHistoryResponse struct {
+	Releases         []*Release `protobuf:"bytes,1,rep,name=releases,proto3" json:"releases,omitempty"`
+	Revision         uint64     `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	XXX_unrecognized []byte     `json:"-"`
+}
+
+func (m *StackHistoryResponse) Reset()         { *m = StackHistoryResponse{} }
+func (m *StackHistoryResponse) String() string { return proto.CompactTextString(m) }
+func (*StackHistoryResponse) ProtoMessage()    {}
+func (*StackHistoryResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{12}
+}
+func (m *StackHistoryResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *StackHistoryResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *StackHistoryResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_StackHistoryResponse.Merge(m, src)
+}
+func (m *StackHistoryResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *StackHistoryResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_StackHistoryResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_StackHistoryResponse proto.InternalMessageInfo
+
+func (m *StackHistoryResponse) GetReleases() []*Release {
+	if m != nil {
+		return m.Releases
+	}
+	return nil
+}
+
+func (m *StackHistoryResponse) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
+type GetReleaseRequest struct {
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// 0: the deployed one, or if there is none the newest.
+	Number           uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	XXX_unrecognized []byte `json:"-"`
+}
+
+func (m *GetReleaseRequest) Reset()         { *m = GetReleaseRequest{} }
+func (m *GetReleaseRequest) String() string { return proto.CompactTextString(m) }
+func (*GetReleaseRequest) ProtoMessage()    {}
+func (*GetReleaseRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{13}
+}
+func (m *GetReleaseRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *GetReleaseRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *GetReleaseRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_GetReleaseRequest.Merge(m, src)
+}
+func (m *GetReleaseRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *GetReleaseRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_GetReleaseRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_GetReleaseRequest proto.InternalMessageInfo
+
+func (m *GetReleaseRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *GetReleaseRequest) GetNumber() uint64 {
+	if m != nil {
+		return m.Number
+	}
+	return 0
+}
+
+type GetReleaseResponse struct {
+	Release *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	// As it was given to Deploy.
+	Compose string `protobuf:"bytes,2,opt,name=compose,proto3" json:"compose,omitempty"`
+	// What was deployed, without the data of secrets and configs; these have the names of their
+	// objects.
+	Request          *DeployRequest `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"`
+	XXX_unrecognized []byte         `json:"-"`
+}
+
+func (m *GetReleaseResponse) Reset()         { *m = GetReleaseResponse{} }
+func (m *GetReleaseResponse) String() string { return proto.CompactTextString(m) }
+func (*GetReleaseResponse) ProtoMessage()    {}
+func (*GetReleaseResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{14}
+}
+func (m *GetReleaseResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *GetReleaseResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *GetReleaseResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_GetReleaseResponse.Merge(m, src)
+}
+func (m *GetReleaseResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *GetReleaseResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_GetReleaseResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_GetReleaseResponse proto.InternalMessageInfo
+
+func (m *GetReleaseResponse) GetRelease() *Release {
+	if m != nil {
+		return m.Release
+	}
+	return nil
+}
+
+func (m *GetReleaseResponse) GetCompose() string {
+	if m != nil {
+		return m.Compose
+	}
+	return ""
+}
+
+func (m *GetReleaseResponse) GetRequest() *DeployRequest {
+	if m != nil {
+		return m.Request
+	}
+	return nil
+}
+
+type RollbackRequest struct {
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// 0: the last one before the present that was deployed.
+	Number uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	DryRun bool   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Types that are valid to be assigned to Expect:
+	//	*RollbackRequest_ExpectRelease
+	Expect           isRollbackRequest_Expect `protobuf_oneof:"expect"`
+	MaxHistory       uint32                   `protobuf:"varint,5,opt,name=max_history,json=maxHistory,proto3" json:"max_history,omitempty"`
+	XXX_unrecognized []byte                   `json:"-"`
+}
+
+func (m *RollbackRequest) Reset()         { *m = RollbackRequest{} }
+func (m *RollbackRequest) String() string { return proto.CompactTextString(m) }
+func (*RollbackRequest) ProtoMessage()    {}
+func (*RollbackRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{15}
+}
+func (m *RollbackRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *RollbackRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *RollbackRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_RollbackRequest.Merge(m, src)
+}
+func (m *RollbackRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *RollbackRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_RollbackRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_RollbackRequest proto.InternalMessageInfo
+
+type isRollbackRequest_Expect interface {
+	isRollbackRequest_Expect()
+	Equal(interface{}) bool
+	MarshalTo([]byte) (int, error)
+	Size() int
+}
+
+type RollbackRequest_ExpectRelease struct {
+	ExpectRelease uint64 `protobuf:"varint,4,opt,name=expect_release,json=expectRelease,proto3,oneof" json:"expect_release,omitempty"`
+}
+
+func (*RollbackRequest_ExpectRelease) isRollbackRequest_Expect() {}
+
+func (m *RollbackRequest) GetExpect() isRollbackRequest_Expect {
+	if m != nil {
+		return m.Expect
+	}
+	return nil
+}
+
+func (m *RollbackRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *RollbackRequest) GetNumber() uint64 {
+	if m != nil {
+		return m.Number
+	}
+	return 0
+}
+
+func (m *RollbackRequest) GetDryRun() bool {
+	if m != nil {
+		return m.DryRun
+	}
+	return false
+}
+
+func (m *RollbackRequest) GetExpectRelease() uint64 {
+	if x, ok := m.GetExpect().(*RollbackRequest_ExpectRelease); ok {
+		return x.ExpectRelease
+	}
+	return 0
+}
+
+func (m *RollbackRequest) GetMaxHistory() uint32 {
+	if m != nil {
+		return m.MaxHistory
+	}
+	return 0
+}
+
+// XXX_OneofWrappers is for the internal use of the proto package.
+func (*RollbackRequest) XXX_OneofWrappers() []interface{} {
+	return []interface{}{
+		(*RollbackRequest_ExpectRelease)(nil),
+	}
+}
+
+// CompareStackRequest names two states of a stack. One of them at least is a release or a request.
+type CompareStackRequest struct {
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A release; 0: what is there.
+	From uint64 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	// A release, or a request; else what is there.
+	To               uint64         `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	Request          *DeployRequest `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"`
+	XXX_unrecognized []byte         `json:"-"`
+}
+
+func (m *CompareStackRequest) Reset()         { *m = CompareStackRequest{} }
+func (m *CompareStackRequest) String() string { return proto.CompactTextString(m) }
+func (*CompareStackRequest) ProtoMessage()    {}
+func (*CompareStackRequest) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{16}
+}
+func (m *CompareStackRequest) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *CompareStackRequest) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *CompareStackRequest) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_CompareStackRequest.Merge(m, src)
+}
+func (m *CompareStackRequest) XXX_Size() int {
+	return m.Size()
+}
+func (m *CompareStackRequest) XXX_DiscardUnknown() {
+	xxx_messageInfo_CompareStackRequest.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_CompareStackRequest proto.InternalMessageInfo
+
+func (m *CompareStackRequest) GetName() string {
+	if m != nil {
+		return m.Name
+	}
+	return ""
+}
+
+func (m *CompareStackRequest) GetFrom() uint64 {
+	if m != nil {
+		return m.From
+	}
+	return 0
+}
+
+func (m *CompareStackRequest) GetTo() uint64 {
+	if m != nil {
+		return m.To
+	}
+	return 0
+}
+
+func (m *CompareStackRequest) GetRequest() *DeployRequest {
+	if m != nil {
+		return m.Request
+	}
+	return nil
+}
+
+type CompareStackResponse struct {
+	// In the order of kinds, then of names. Names are those within the stack, with its prefix.
+	Objects          []*ObjectDiff `protobuf:"bytes,1,rep,name=objects,proto3" json:"objects,omitempty"`
+	Revision         uint64        `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	XXX_unrecognized []byte        `json:"-"`
+}
+
+func (m *CompareStackResponse) Reset()         { *m = CompareStackResponse{} }
+func (m *CompareStackResponse) String() string { return proto.CompactTextString(m) }
+func (*CompareStackResponse) ProtoMessage()    {}
+func (*CompareStackResponse) Descriptor() ([]byte, []int) {
+	return fileDescriptor_368d899d5c1382de, []int{17}
+}
+func (m *CompareStackResponse) XXX_Unmarshal(b []byte) error {
+	return m.Unmarshal(b)
+}
+func (m *CompareStackResponse) XXX_Marshal(b []byte, deterministic bool) ([]byte, error) {
+	b = b[:cap(b)]
+	n, err := m.MarshalToSizedBuffer(b)
+	if err != nil {
+		return nil, err
+	}
+	return b[:n], nil
+}
+func (m *CompareStackResponse) XXX_Merge(src proto.Message) {
+	xxx_messageInfo_CompareStackResponse.Merge(m, src)
+}
+func (m *CompareStackResponse) XXX_Size() int {
+	return m.Size()
+}
+func (m *CompareStackResponse) XXX_DiscardUnknown() {
+	xxx_messageInfo_CompareStackResponse.DiscardUnknown(m)
+}
+
+var xxx_messageInfo_CompareStackResponse proto.InternalMessageInfo
+
+func (m *CompareStackResponse) GetObjects() []*ObjectDiff {
+	if m != nil {
+		return m.Objects
+	}
+	return nil
+}
+
+func (m *CompareStackResponse) GetRevision() uint64 {
+	if m != nil {
+		return m.Revision
+	}
+	return 0
+}
+
 func init() {
 	proto.RegisterEnum("holdfast.v1.StackChange_Action", StackChange_Action_name, StackChange_Action_value)
 	proto.RegisterType((*DeployRequest)(nil), "holdfast.v1.DeployRequest")
+	proto.RegisterMapType((map[string]string)(nil), "holdfast.v1.DeployRequest.StagedConfigsEntry")
+	proto.RegisterMapType((map[string]string)(nil), "holdfast.v1.DeployRequest.StagedSecretsEntry")
 	proto.RegisterType((*StackChange)(nil), "holdfast.v1.StackChange")
 	proto.RegisterType((*DeployResponse)(nil), "holdfast.v1.DeployResponse")
+	proto.RegisterType((*StageRequest)(nil), "holdfast.v1.StageRequest")
+	proto.RegisterType((*StageResponse)(nil), "holdfast.v1.StageResponse")
+	proto.RegisterMapType((map[string]string)(nil), "holdfast.v1.StageResponse.ConfigsEntry")
+	proto.RegisterMapType((map[string]string)(nil), "holdfast.v1.StageResponse.SecretsEntry")
+	proto.RegisterType((*Release)(nil), "holdfast.v1.Release")
 	proto.RegisterType((*ListStacksRequest)(nil), "holdfast.v1.ListStacksRequest")
 	proto.RegisterType((*Stack)(nil), "holdfast.v1.Stack")
 	proto.RegisterType((*ListStacksResponse)(nil), "holdfast.v1.ListStacksResponse")
 	proto.RegisterType((*RemoveStackRequest)(nil), "holdfast.v1.RemoveStackRequest")
 	proto.RegisterType((*RemoveStackResponse)(nil), "holdfast.v1.RemoveStackResponse")
+	proto.RegisterType((*StackHistoryRequest)(nil), "holdfast.v1.StackHistoryRequest")
+	proto.RegisterType((*StackHistoryResponse)(nil), "holdfast.v1.StackHistoryResponse")
+	proto.RegisterType((*GetReleaseRequest)(nil), "holdfast.v1.GetReleaseRequest")
+	proto.RegisterType((*GetReleaseResponse)(nil), "holdfast.v1.GetReleaseResponse")
+	proto.RegisterType((*RollbackRequest)(nil), "holdfast.v1.RollbackRequest")
+	proto.RegisterType((*CompareStackRequest)(nil), "holdfast.v1.CompareStackRequest")
+	proto.RegisterType((*CompareStackResponse)(nil), "holdfast.v1.CompareStackResponse")
 }
 
 func init() {
@@ -535,49 +1342,94 @@ func init() {
 }
 
 var fileDescriptor_368d899d5c1382de = []byte{
-	// 669 bytes of a gzipped FileDescriptorProto
-	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xb4, 0x54, 0xc1, 0x6e, 0xd3, 0x40,
-	0x10, 0xcd, 0x3a, 0xae, 0xd3, 0x4e, 0xd4, 0x92, 0x6e, 0x11, 0xb2, 0x8c, 0xe4, 0x44, 0x46, 0x48,
-	0x01, 0x24, 0x57, 0x84, 0x03, 0x07, 0xa4, 0x8a, 0x34, 0x89, 0x0a, 0x2a, 0x04, 0xb4, 0xa1, 0x1c,
-	0x10, 0x52, 0x71, 0x9d, 0x6d, 0x6a, 0xd2, 0x7a, 0x83, 0xd7, 0xa4, 0xf0, 0x05, 0x5c, 0xf9, 0x0c,
-	0x0e, 0x7c, 0x48, 0x8f, 0x3d, 0x96, 0x4b, 0x05, 0xe9, 0x8f, 0x20, 0xaf, 0xbd, 0xc6, 0xab, 0x26,
-	0x47, 0x6e, 0x3b, 0x33, 0xef, 0x8d, 0xdf, 0xcc, 0x3e, 0x2f, 0x38, 0x47, 0xec, 0x78, 0x78, 0xe8,
-	0xf1, 0x78, 0xd3, 0x9b, 0x04, 0x9b, 0x79, 0xc0, 0x63, 0xcf, 0x1f, 0x73, 0x77, 0x12, 0xb1, 0x98,
-	0xe1, 0xaa, 0x4c, 0xbb, 0xd3, 0x87, 0xd6, 0xcd, 0x11, 0x1b, 0x31, 0x91, 0xdf, 0x4c, 0x4e, 0x29,
-	0xc4, 0x32, 0x95, 0x36, 0x7c, 0x42, 0xfd, 0x8c, 0x6c, 0xdd, 0x99, 0xff, 0x01, 0x76, 0xf0, 0x91,
-	0xfa, 0x71, 0x06, 0x72, 0x7e, 0x96, 0x61, 0xb5, 0x4b, 0x27, 0xc7, 0xec, 0x2b, 0xa1, 0x9f, 0x3e,
-	0x53, 0x1e, 0x63, 0x0c, 0x7a, 0xe8, 0x9d, 0x50, 0x13, 0x35, 0x50, 0x73, 0x85, 0x88, 0x33, 0x6e,
-	0xc3, 0x32, 0xa7, 0xd1, 0x34, 0xf0, 0x29, 0x37, 0xb5, 0x46, 0xb9, 0x59, 0x6d, 0xd5, 0xdd, 0x21,
-	0xf3, 0xc7, 0x34, 0x72, 0xf9, 0xa9, 0x17, 0x9d, 0x8c, 0x83, 0x44, 0xa1, 0x3b, 0x48, 0x31, 0x83,
-	0x09, 0xf5, 0xb7, 0xf5, 0xb3, 0xcb, 0x7a, 0x89, 0xe4, 0xb4, 0xa4, 0x45, 0x48, 0xe3, 0x53, 0x16,
-	0x8d, 0xb9, 0x59, 0x5e, 0xdc, 0xa2, 0x9f, 0x62, 0x8a, 0x2d, 0x24, 0x0d, 0x6f, 0x41, 0x85, 0x53,
-	0x3f, 0xa2, 0x31, 0x37, 0x75, 0xd1, 0xc1, 0x9e, 0x2f, 0x22, 0x81, 0x14, 0x1a, 0x48, 0x52, 0xc2,
-	0xf7, 0x59, 0x78, 0x18, 0x8c, 0xb8, 0xb9, 0xb4, 0x98, 0xdf, 0x11, 0x90, 0x22, 0x3f, 0x23, 0xe1,
-	0x07, 0xb0, 0x4e, 0xbf, 0xc4, 0x34, 0x0a, 0xbd, 0xe3, 0xfd, 0x7c, 0x16, 0xa3, 0x51, 0x6e, 0xae,
-	0x90, 0x9a, 0x2c, 0xf4, 0xa5, 0xd8, 0x7b, 0x90, 0xe7, 0xf6, 0xa5, 0xea, 0x8a, 0xc0, 0xde, 0x90,
-	0xf9, 0x41, 0xa6, 0xab, 0x08, 0x95, 0x02, 0x97, 0x55, 0x68, 0x2a, 0x8a, 0x3b, 0xbf, 0x10, 0x54,
-	0x07, 0x89, 0x43, 0x3a, 0x47, 0x5e, 0x38, 0xa2, 0xf8, 0x31, 0x18, 0x9e, 0x1f, 0x07, 0x2c, 0x14,
-	0xd7, 0xb5, 0xd6, 0xaa, 0xbb, 0x05, 0xc7, 0xb8, 0x05, 0xa4, 0xdb, 0x16, 0x30, 0x92, 0xc1, 0xf1,
-	0x5d, 0xd0, 0xc7, 0x41, 0x38, 0x34, 0x35, 0x41, 0x5b, 0x57, 0x68, 0xbb, 0x41, 0x38, 0x24, 0xa2,
-	0x8c, 0x6f, 0x81, 0x16, 0x0c, 0xcd, 0x72, 0x62, 0x85, 0x6d, 0x63, 0x76, 0x59, 0xd7, 0x9e, 0x77,
-	0x89, 0x16, 0x0c, 0x73, 0x93, 0xe8, 0xff, 0x4c, 0xe2, 0x6c, 0x81, 0x91, 0x7e, 0x04, 0xaf, 0xc2,
-	0xca, 0x5e, 0xbf, 0xf3, 0xac, 0xdd, 0xdf, 0xe9, 0x75, 0x6b, 0x25, 0x5c, 0x85, 0x4a, 0x87, 0xf4,
-	0xda, 0x6f, 0x7a, 0xdd, 0x1a, 0x4a, 0x82, 0xbd, 0xd7, 0x5d, 0x11, 0x68, 0x49, 0x40, 0x7a, 0x2f,
-	0x5f, 0xbd, 0xed, 0x75, 0x6b, 0x65, 0xe7, 0x03, 0xac, 0x49, 0x27, 0xf2, 0x09, 0x0b, 0x39, 0xc5,
-	0x16, 0x2c, 0x47, 0x74, 0x1a, 0x70, 0x39, 0x9f, 0x4e, 0xf2, 0x18, 0xb7, 0xa0, 0xe2, 0x8b, 0xc9,
-	0xa4, 0x23, 0xcd, 0x45, 0xa3, 0x13, 0x09, 0x74, 0x36, 0x60, 0xfd, 0x45, 0xc0, 0x63, 0x51, 0xe3,
-	0x99, 0xdf, 0x9d, 0x6f, 0x08, 0x96, 0x44, 0x66, 0xae, 0xf3, 0x2d, 0xc5, 0xf9, 0x42, 0x42, 0x6e,
-	0x69, 0x4b, 0xb1, 0xb4, 0xa8, 0xe5, 0x5e, 0x35, 0x8b, 0x5e, 0x4d, 0x4a, 0xb9, 0x0b, 0xcd, 0xa2,
-	0x0b, 0x45, 0x25, 0x0b, 0x9d, 0xf7, 0x80, 0x8b, 0xf2, 0xb2, 0x25, 0xdc, 0x07, 0x23, 0x7d, 0x13,
-	0x4c, 0x24, 0xe6, 0xc4, 0xd7, 0xe7, 0x24, 0x19, 0x42, 0x59, 0x98, 0xa6, 0x2e, 0xcc, 0x69, 0x02,
-	0x26, 0xf4, 0x84, 0x4d, 0x69, 0x4a, 0x59, 0xfc, 0xb7, 0x3b, 0x14, 0x36, 0x14, 0xe4, 0xff, 0xb9,
-	0x8d, 0xd6, 0x1f, 0x04, 0x46, 0x3a, 0x2b, 0x6e, 0x83, 0x91, 0x5e, 0x3d, 0xb6, 0x14, 0x9e, 0xf2,
-	0x32, 0x59, 0xb7, 0xe7, 0xd6, 0x32, 0x75, 0x3b, 0xa0, 0x27, 0xcb, 0xc3, 0xb6, 0x02, 0xba, 0x76,
-	0xdd, 0x56, 0x7d, 0x61, 0x3d, 0x6b, 0xb4, 0x0b, 0x46, 0x3a, 0x3d, 0x56, 0xa1, 0xd7, 0x97, 0x67,
-	0x35, 0x16, 0x03, 0xd2, 0x66, 0xdb, 0x4f, 0x7f, 0xcc, 0x6c, 0x74, 0x36, 0xb3, 0xd1, 0xf9, 0xcc,
-	0x46, 0x17, 0x33, 0x1b, 0xfd, 0x9e, 0xd9, 0xe8, 0xfb, 0x95, 0x8d, 0xce, 0xaf, 0xec, 0xd2, 0xc5,
-	0x95, 0x5d, 0x7a, 0x67, 0xcf, 0x7d, 0xa5, 0x9f, 0xc8, 0xc3, 0x81, 0x21, 0xde, 0xe9, 0x47, 0x7f,
-	0x03, 0x00, 0x00, 0xff, 0xff, 0x7c, 0x08, 0xe0, 0x2b, 0x2f, 0x06, 0x00, 0x00,
+	// 1392 bytes of a gzipped FileDescriptorProto
+	0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0xff, 0xb4, 0x57, 0x4d, 0x6f, 0x1b, 0xc5,
+	0x1b, 0xcf, 0xae, 0x9d, 0xb5, 0xf3, 0x38, 0x76, 0x93, 0x49, 0xd4, 0xee, 0x7f, 0xff, 0xc8, 0x76,
+	0x17, 0xa1, 0xa6, 0x45, 0x6c, 0x68, 0xa8, 0x04, 0x2a, 0x52, 0xa9, 0x13, 0x9b, 0x16, 0x95, 0x26,
+	0x68, 0xd3, 0x72, 0x40, 0x48, 0xd6, 0x66, 0x77, 0xec, 0x2c, 0xb6, 0x77, 0xcc, 0xce, 0x38, 0x4d,
+	0xb8, 0xc2, 0x1d, 0x0e, 0x7c, 0x00, 0xc4, 0x09, 0xf8, 0x02, 0x7c, 0x85, 0x1e, 0x7b, 0xa3, 0xa7,
+	0x0a, 0xa5, 0x5f, 0x04, 0xed, 0xec, 0x8c, 0xb3, 0xe3, 0xd8, 0x26, 0x04, 0x71, 0xf3, 0xf3, 0x32,
+	0xbf, 0xfd, 0xcd, 0xf3, 0x3a, 0x06, 0xfb, 0x90, 0xf4, 0x83, 0x8e, 0x47, 0xd9, 0xa6, 0x37, 0x0c,
+	0x37, 0xc7, 0x02, 0x65, 0x9e, 0xdf, 0xa3, 0xce, 0x30, 0x26, 0x8c, 0xa0, 0x92, 0x54, 0x3b, 0x47,
+	0xb7, 0xad, 0xf5, 0x2e, 0xe9, 0x12, 0xae, 0xdf, 0x4c, 0x7e, 0xa5, 0x2e, 0x56, 0xad, 0x4b, 0x48,
+	0xb7, 0x8f, 0x37, 0xb9, 0x74, 0x30, 0xea, 0x6c, 0xb2, 0x70, 0x80, 0x29, 0xf3, 0x06, 0x43, 0xe1,
+	0x60, 0x2a, 0xdf, 0xa1, 0x43, 0xec, 0x0b, 0x74, 0xeb, 0xcd, 0xe9, 0x0c, 0xc8, 0xc1, 0x57, 0xd8,
+	0x67, 0xc2, 0xc9, 0xfe, 0xae, 0x00, 0xe5, 0x26, 0x1e, 0xf6, 0xc9, 0x89, 0x8b, 0xbf, 0x1e, 0x61,
+	0xca, 0x10, 0x82, 0x7c, 0xe4, 0x0d, 0xb0, 0xa9, 0xd5, 0xb5, 0x8d, 0x25, 0x97, 0xff, 0x46, 0x0d,
+	0x28, 0x52, 0x1c, 0x1f, 0x85, 0x3e, 0xa6, 0xa6, 0x5e, 0xcf, 0x6d, 0x94, 0xb6, 0x6a, 0x4e, 0x40,
+	0xfc, 0x1e, 0x8e, 0x1d, 0xfa, 0xcc, 0x8b, 0x07, 0xbd, 0x30, 0xb9, 0x82, 0xb3, 0x9f, 0xfa, 0xec,
+	0x0f, 0xb1, 0xbf, 0x9d, 0x7f, 0xfe, 0xaa, 0xb6, 0xe0, 0x8e, 0x8f, 0x25, 0x10, 0x11, 0x66, 0xcf,
+	0x48, 0xdc, 0xa3, 0x66, 0x6e, 0x36, 0xc4, 0x6e, 0xea, 0x93, 0x85, 0x90, 0xc7, 0xd0, 0x3d, 0x28,
+	0x50, 0xec, 0xc7, 0x98, 0x51, 0x33, 0xcf, 0x11, 0xaa, 0xd3, 0x49, 0x24, 0x2e, 0x19, 0x00, 0x79,
+	0x28, 0x39, 0xef, 0x93, 0xa8, 0x13, 0x76, 0xa9, 0xb9, 0x38, 0xfb, 0xfc, 0x0e, 0x77, 0xc9, 0x9e,
+	0x17, 0x87, 0xd0, 0xdb, 0xb0, 0x8a, 0x8f, 0x19, 0x8e, 0x23, 0xaf, 0xdf, 0x1e, 0xdf, 0xc5, 0xa8,
+	0xe7, 0x36, 0x96, 0xdc, 0x15, 0x69, 0xd8, 0x95, 0x64, 0x6f, 0xc2, 0x58, 0xd7, 0x96, 0xac, 0x0b,
+	0xdc, 0xf7, 0x8a, 0xd4, 0xef, 0x0b, 0x5e, 0x59, 0x57, 0x49, 0xb0, 0xa8, 0xba, 0xee, 0x08, 0x0a,
+	0x4f, 0xa0, 0x42, 0x99, 0xd7, 0xc5, 0xc1, 0x18, 0x73, 0x89, 0xdf, 0xe4, 0x1d, 0x27, 0x53, 0x4a,
+	0x8e, 0x92, 0x50, 0x67, 0x9f, 0x1f, 0x10, 0x1f, 0x6b, 0x45, 0x2c, 0x3e, 0x71, 0xcb, 0x34, 0xab,
+	0xcb, 0xa0, 0xca, 0xcf, 0xc3, 0x05, 0x51, 0x05, 0x2f, 0x05, 0x55, 0x72, 0x35, 0x93, 0x70, 0x0f,
+	0x86, 0x84, 0x62, 0xb3, 0xc4, 0x6b, 0x49, 0x8a, 0xe8, 0x1a, 0x14, 0x82, 0xf8, 0xa4, 0x1d, 0x8f,
+	0x22, 0x73, 0xb9, 0xae, 0x6d, 0x14, 0x5d, 0x23, 0x88, 0x4f, 0xdc, 0x51, 0x84, 0x6a, 0x50, 0xea,
+	0x61, 0x3c, 0x6c, 0x13, 0x76, 0x88, 0x63, 0x6a, 0x96, 0xb9, 0x11, 0x12, 0xd5, 0x1e, 0xd7, 0xa0,
+	0x1b, 0x50, 0xc1, 0xc7, 0x43, 0xec, 0xb3, 0x76, 0x8c, 0xfb, 0xd8, 0xa3, 0xd8, 0xac, 0xd4, 0xb5,
+	0x8d, 0xfc, 0xc3, 0x05, 0xb7, 0x9c, 0xea, 0xdd, 0x54, 0x9d, 0x20, 0x0d, 0xbc, 0xe3, 0xf6, 0x61,
+	0x48, 0x19, 0x89, 0x4f, 0xcc, 0x2b, 0x75, 0x6d, 0xa3, 0xec, 0xc2, 0xc0, 0x3b, 0x7e, 0x98, 0x6a,
+	0xac, 0xfb, 0x80, 0xce, 0x07, 0x06, 0xad, 0x40, 0xae, 0x87, 0x4f, 0x44, 0xed, 0x27, 0x3f, 0xd1,
+	0x3a, 0x2c, 0x1e, 0x79, 0xfd, 0x11, 0x36, 0x75, 0xae, 0x4b, 0x85, 0xbb, 0xfa, 0x07, 0xda, 0x19,
+	0x42, 0x36, 0x08, 0xff, 0x04, 0x61, 0xbb, 0x08, 0x46, 0xca, 0xda, 0xfe, 0x5e, 0x87, 0xd2, 0x7e,
+	0x32, 0x1a, 0x76, 0x0e, 0xbd, 0xa8, 0x8b, 0xd1, 0xfb, 0x60, 0x78, 0x3e, 0x0b, 0x49, 0xc4, 0x81,
+	0x2a, 0x5b, 0x35, 0x25, 0x13, 0x19, 0x4f, 0xa7, 0xc1, 0xdd, 0x5c, 0xe1, 0x8e, 0xde, 0x82, 0x7c,
+	0x2f, 0x8c, 0x02, 0xfe, 0xad, 0xca, 0xd6, 0xaa, 0x72, 0xec, 0x51, 0x18, 0x05, 0x2e, 0x37, 0xa3,
+	0xab, 0xa0, 0x87, 0x81, 0x99, 0x4b, 0x08, 0x6d, 0x1b, 0xa7, 0xaf, 0x6a, 0xfa, 0x27, 0x4d, 0x57,
+	0x0f, 0x83, 0x71, 0xf3, 0xe7, 0x33, 0xcd, 0x7f, 0x07, 0x8c, 0x4e, 0x88, 0xfb, 0x81, 0xec, 0x9a,
+	0xab, 0x0a, 0xe8, 0xc7, 0x89, 0xa9, 0x19, 0x76, 0x3a, 0xa2, 0x5b, 0x84, 0xaf, 0x7d, 0x0f, 0x8c,
+	0x94, 0x1a, 0x2a, 0xc3, 0xd2, 0xd3, 0xdd, 0x9d, 0x87, 0x8d, 0xdd, 0x07, 0xad, 0xe6, 0xca, 0x02,
+	0x2a, 0x41, 0x61, 0xc7, 0x6d, 0x35, 0x9e, 0xb4, 0x9a, 0x2b, 0x5a, 0x22, 0x3c, 0xfd, 0xac, 0xc9,
+	0x05, 0x3d, 0x11, 0xdc, 0xd6, 0xe3, 0xbd, 0xcf, 0x5b, 0xcd, 0x95, 0x9c, 0xfd, 0x0d, 0x54, 0x64,
+	0xc1, 0xd1, 0x21, 0x89, 0x28, 0x46, 0x16, 0x14, 0x63, 0x7c, 0x14, 0x52, 0x19, 0x95, 0xbc, 0x3b,
+	0x96, 0xd1, 0x16, 0x14, 0x7c, 0x1e, 0x0f, 0x39, 0x9f, 0xcc, 0x59, 0x01, 0x73, 0xa5, 0x63, 0x52,
+	0x9f, 0xb2, 0x88, 0x72, 0x1c, 0x4e, 0x8a, 0xf6, 0xcf, 0x1a, 0x2c, 0xf3, 0xd4, 0xce, 0x9b, 0x89,
+	0x99, 0x69, 0xa4, 0xff, 0xcb, 0x69, 0x94, 0xbb, 0xc4, 0x34, 0xb2, 0x7f, 0xd5, 0xa1, 0x2c, 0x48,
+	0x5e, 0x20, 0x40, 0x8d, 0x49, 0xb6, 0x37, 0x26, 0x03, 0x74, 0x06, 0xe4, 0x28, 0xb3, 0x62, 0x4c,
+	0xb8, 0x31, 0x49, 0x78, 0x1e, 0x84, 0x32, 0x18, 0xe4, 0x39, 0xeb, 0x2e, 0x2c, 0x5f, 0xba, 0xdd,
+	0xee, 0xc2, 0xf2, 0x65, 0x1b, 0xcd, 0xfe, 0x49, 0x87, 0x82, 0x9c, 0x0c, 0x57, 0xc1, 0x88, 0x46,
+	0x83, 0x03, 0x1c, 0x8b, 0x18, 0x09, 0x29, 0xd1, 0x53, 0xe6, 0xb1, 0x11, 0x15, 0xc7, 0x85, 0x84,
+	0x6e, 0x81, 0xee, 0x31, 0x5e, 0x21, 0xa5, 0x2d, 0xcb, 0x49, 0xd7, 0xb1, 0x23, 0xd7, 0xb1, 0xf3,
+	0x44, 0xae, 0x63, 0x57, 0xf7, 0x58, 0xc2, 0xc0, 0xf3, 0x19, 0x89, 0x45, 0xff, 0xa4, 0x42, 0x52,
+	0x68, 0x03, 0x4c, 0xa9, 0xd7, 0xc5, 0xe6, 0x62, 0x3a, 0x08, 0x85, 0xa8, 0x64, 0xcc, 0x98, 0xc8,
+	0x58, 0x0d, 0x4a, 0x31, 0xe9, 0xf7, 0x0f, 0x3c, 0xbf, 0xd7, 0x26, 0x1d, 0xb3, 0xc0, 0xcd, 0x20,
+	0x55, 0x7b, 0x1d, 0x3e, 0x5f, 0x63, 0xec, 0x31, 0x1c, 0x98, 0x45, 0x3e, 0xde, 0xa4, 0x98, 0x58,
+	0x46, 0xc3, 0x80, 0x5b, 0x96, 0x52, 0x8b, 0x10, 0xd3, 0x9a, 0x1f, 0x90, 0x23, 0x1c, 0x98, 0x90,
+	0x5a, 0x84, 0x68, 0xaf, 0xc1, 0xea, 0xa7, 0x21, 0x65, 0xbc, 0x53, 0xa8, 0xa8, 0x7b, 0xfb, 0x77,
+	0x0d, 0x16, 0xb9, 0x66, 0x6a, 0x07, 0x58, 0xca, 0xab, 0x80, 0xb3, 0x1f, 0xaf, 0x7b, 0x4b, 0x59,
+	0xf7, 0xdc, 0x36, 0xde, 0xe3, 0x66, 0x76, 0x8f, 0xf3, 0xc6, 0x93, 0x25, 0x66, 0x66, 0x37, 0x34,
+	0xb7, 0xc8, 0xdd, 0xeb, 0x9c, 0x35, 0xab, 0xc1, 0x53, 0xb1, 0xae, 0x14, 0x9f, 0x48, 0xee, 0x59,
+	0x0b, 0x7f, 0x09, 0x28, 0x7b, 0x1d, 0xd1, 0x21, 0xb7, 0x78, 0x8e, 0xfd, 0x1e, 0x35, 0x35, 0x5e,
+	0xc1, 0xe8, 0xfc, 0x94, 0x70, 0x85, 0x87, 0x92, 0x1b, 0x5d, 0xcd, 0x8d, 0xfd, 0x08, 0x90, 0xcb,
+	0xe3, 0x96, 0x1e, 0x99, 0x33, 0x25, 0xae, 0xc3, 0x32, 0xdf, 0x68, 0x72, 0x11, 0xe9, 0x7c, 0xa5,
+	0xf1, 0x2d, 0x27, 0x36, 0x91, 0x8d, 0x61, 0x4d, 0x01, 0xfb, 0x6f, 0xc6, 0x9d, 0x7d, 0x13, 0xd6,
+	0xb8, 0x5e, 0x7c, 0x76, 0x0e, 0x69, 0x3b, 0x80, 0x75, 0xd5, 0x55, 0x50, 0x7a, 0x37, 0xa1, 0xc4,
+	0xe3, 0x2b, 0x03, 0x38, 0x3d, 0x0b, 0x63, 0xaf, 0xb9, 0x41, 0xfc, 0x08, 0x56, 0x1f, 0x60, 0xb9,
+	0xb0, 0xe7, 0xc5, 0xf0, 0xac, 0x63, 0xf5, 0x6c, 0xc7, 0xda, 0x3f, 0x6a, 0x80, 0xb2, 0x08, 0x82,
+	0x65, 0xa6, 0x54, 0xb4, 0x0b, 0x94, 0x4a, 0xf6, 0x9d, 0xa2, 0xab, 0xef, 0x94, 0x3b, 0x09, 0x12,
+	0xe7, 0x35, 0xee, 0xff, 0x99, 0x0f, 0x22, 0x57, 0xba, 0xda, 0xbf, 0x69, 0x70, 0xc5, 0x15, 0x6d,
+	0x7a, 0x89, 0x6b, 0x65, 0x5f, 0x47, 0x39, 0xe5, 0x75, 0x74, 0xfe, 0xf1, 0x93, 0xbf, 0xd0, 0xe3,
+	0x67, 0x71, 0xf2, 0xf1, 0x93, 0x79, 0x78, 0x7c, 0xab, 0xc1, 0xda, 0x0e, 0x19, 0x0c, 0xbd, 0xf8,
+	0xef, 0x6b, 0x19, 0x41, 0xbe, 0x13, 0x93, 0x81, 0xa0, 0xcb, 0x7f, 0xa3, 0x0a, 0xe8, 0x8c, 0x88,
+	0x0e, 0xd7, 0x19, 0xc9, 0x86, 0x2c, 0x7f, 0xf1, 0x90, 0x61, 0x58, 0x57, 0x49, 0x88, 0x54, 0xde,
+	0x86, 0x82, 0xf8, 0xbb, 0x22, 0xea, 0xed, 0x9a, 0x82, 0xb6, 0xc7, 0x6d, 0xc9, 0xe3, 0xc3, 0x95,
+	0x7e, 0xf3, 0x2a, 0x6e, 0xeb, 0x8f, 0x3c, 0x18, 0xe9, 0x44, 0x40, 0x0d, 0x30, 0x52, 0x2e, 0x68,
+	0x0e, 0x41, 0xeb, 0xff, 0x53, 0x6d, 0x82, 0xdc, 0x3d, 0x3e, 0x1b, 0xbb, 0x18, 0xfd, 0x6f, 0xda,
+	0x1e, 0x4c, 0x01, 0xac, 0xd9, 0x2b, 0x12, 0x3d, 0x80, 0x7c, 0x32, 0xa2, 0x50, 0x55, 0xf1, 0x39,
+	0x37, 0x84, 0xad, 0xda, 0x4c, 0xbb, 0x00, 0x7a, 0x04, 0x46, 0x3a, 0x40, 0x50, 0x6d, 0xa2, 0xd2,
+	0x27, 0x47, 0x94, 0x55, 0x9f, 0xed, 0x20, 0xc0, 0x76, 0xa1, 0x20, 0xaa, 0x04, 0xd5, 0xcf, 0x0f,
+	0x15, 0x75, 0x78, 0x58, 0xd7, 0xe7, 0x78, 0x08, 0xbc, 0xc7, 0x00, 0x67, 0x3d, 0x3a, 0x71, 0xd7,
+	0x73, 0xed, 0x3f, 0x71, 0xd7, 0x29, 0xcd, 0xdd, 0x82, 0xa2, 0xec, 0x2d, 0xf4, 0x86, 0x7a, 0x19,
+	0xb5, 0xe5, 0xe6, 0xe7, 0x6e, 0x17, 0x0a, 0xa2, 0xe0, 0x26, 0x6e, 0x39, 0xa5, 0x17, 0x26, 0x6e,
+	0x39, 0xad, 0x50, 0xb7, 0xef, 0xff, 0x72, 0x5a, 0xd5, 0x9e, 0x9f, 0x56, 0xb5, 0x17, 0xa7, 0x55,
+	0xed, 0xe5, 0x69, 0x55, 0xfb, 0xf3, 0xb4, 0xaa, 0xfd, 0xf0, 0xba, 0xaa, 0xbd, 0x78, 0x5d, 0x5d,
+	0x78, 0xf9, 0xba, 0xba, 0xf0, 0x45, 0x75, 0xea, 0xbf, 0xf1, 0x0f, 0xe5, 0x8f, 0x03, 0x83, 0x3f,
+	0x29, 0xde, 0xfb, 0x2b, 0x00, 0x00, 0xff, 0xff, 0xcb, 0xf1, 0x76, 0x84, 0x38, 0x10, 0x00, 0x00,
 }
 
 func (this *DeployRequest) Equal(that interface{}) bool {
@@ -658,7 +1510,68 @@ func (this *DeployRequest) Equal(that interface{}) bool {
 			return false
 		}
 	}
+	if len(this.StagedSecrets) != len(that1.StagedSecrets) {
+		return false
+	}
+	for i := range this.StagedSecrets {
+		if this.StagedSecrets[i] != that1.StagedSecrets[i] {
+			return false
+		}
+	}
+	if len(this.StagedConfigs) != len(that1.StagedConfigs) {
+		return false
+	}
+	for i := range this.StagedConfigs {
+		if this.StagedConfigs[i] != that1.StagedConfigs[i] {
+			return false
+		}
+	}
+	if this.Compose != that1.Compose {
+		return false
+	}
+	if this.DryRun != that1.DryRun {
+		return false
+	}
+	if this.KeepOthers != that1.KeepOthers {
+		return false
+	}
+	if that1.Expect == nil {
+		if this.Expect != nil {
+			return false
+		}
+	} else if this.Expect == nil {
+		return false
+	} else if !this.Expect.Equal(that1.Expect) {
+		return false
+	}
+	if this.MaxHistory != that1.MaxHistory {
+		return false
+	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *DeployRequest_ExpectRelease) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*DeployRequest_ExpectRelease)
+	if !ok {
+		that2, ok := that.(DeployRequest_ExpectRelease)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.ExpectRelease != that1.ExpectRelease {
 		return false
 	}
 	return true
@@ -694,6 +1607,14 @@ func (this *StackChange) Equal(that interface{}) bool {
 	if this.Name != that1.Name {
 		return false
 	}
+	if len(this.Fields) != len(that1.Fields) {
+		return false
+	}
+	for i := range this.Fields {
+		if !this.Fields[i].Equal(&that1.Fields[i]) {
+			return false
+		}
+	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
 		return false
 	}
@@ -728,6 +1649,149 @@ func (this *DeployResponse) Equal(that interface{}) bool {
 		if !this.Changes[i].Equal(that1.Changes[i]) {
 			return false
 		}
+	}
+	if this.Release != that1.Release {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *StageRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*StageRequest)
+	if !ok {
+		that2, ok := that.(StageRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if len(this.Secrets) != len(that1.Secrets) {
+		return false
+	}
+	for i := range this.Secrets {
+		if !this.Secrets[i].Equal(&that1.Secrets[i]) {
+			return false
+		}
+	}
+	if len(this.Configs) != len(that1.Configs) {
+		return false
+	}
+	for i := range this.Configs {
+		if !this.Configs[i].Equal(&that1.Configs[i]) {
+			return false
+		}
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *StageResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*StageResponse)
+	if !ok {
+		that2, ok := that.(StageResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if len(this.Secrets) != len(that1.Secrets) {
+		return false
+	}
+	for i := range this.Secrets {
+		if this.Secrets[i] != that1.Secrets[i] {
+			return false
+		}
+	}
+	if len(this.Configs) != len(that1.Configs) {
+		return false
+	}
+	for i := range this.Configs {
+		if this.Configs[i] != that1.Configs[i] {
+			return false
+		}
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *Release) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*Release)
+	if !ok {
+		that2, ok := that.(Release)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Number != that1.Number {
+		return false
+	}
+	if this.Status != that1.Status {
+		return false
+	}
+	if !this.At.Equal(that1.At) {
+		return false
+	}
+	if this.Actor != that1.Actor {
+		return false
+	}
+	if this.Message != that1.Message {
+		return false
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if this.RollbackOf != that1.RollbackOf {
+		return false
+	}
+	if this.Created != that1.Created {
+		return false
+	}
+	if this.Updated != that1.Updated {
+		return false
+	}
+	if this.Removed != that1.Removed {
+		return false
 	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
 		return false
@@ -792,6 +1856,9 @@ func (this *Stack) Equal(that interface{}) bool {
 	if this.Configs != that1.Configs {
 		return false
 	}
+	if !this.Release.Equal(that1.Release) {
+		return false
+	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
 		return false
 	}
@@ -854,6 +1921,9 @@ func (this *RemoveStackRequest) Equal(that interface{}) bool {
 	if this.Name != that1.Name {
 		return false
 	}
+	if this.KeepHistory != that1.KeepHistory {
+		return false
+	}
 	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
 		return false
 	}
@@ -894,6 +1964,271 @@ func (this *RemoveStackResponse) Equal(that interface{}) bool {
 	}
 	return true
 }
+func (this *StackHistoryRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*StackHistoryRequest)
+	if !ok {
+		that2, ok := that.(StackHistoryRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *StackHistoryResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*StackHistoryResponse)
+	if !ok {
+		that2, ok := that.(StackHistoryResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if len(this.Releases) != len(that1.Releases) {
+		return false
+	}
+	for i := range this.Releases {
+		if !this.Releases[i].Equal(that1.Releases[i]) {
+			return false
+		}
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *GetReleaseRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*GetReleaseRequest)
+	if !ok {
+		that2, ok := that.(GetReleaseRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.Number != that1.Number {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *GetReleaseResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*GetReleaseResponse)
+	if !ok {
+		that2, ok := that.(GetReleaseResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if !this.Release.Equal(that1.Release) {
+		return false
+	}
+	if this.Compose != that1.Compose {
+		return false
+	}
+	if !this.Request.Equal(that1.Request) {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *RollbackRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*RollbackRequest)
+	if !ok {
+		that2, ok := that.(RollbackRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.Number != that1.Number {
+		return false
+	}
+	if this.DryRun != that1.DryRun {
+		return false
+	}
+	if that1.Expect == nil {
+		if this.Expect != nil {
+			return false
+		}
+	} else if this.Expect == nil {
+		return false
+	} else if !this.Expect.Equal(that1.Expect) {
+		return false
+	}
+	if this.MaxHistory != that1.MaxHistory {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *RollbackRequest_ExpectRelease) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*RollbackRequest_ExpectRelease)
+	if !ok {
+		that2, ok := that.(RollbackRequest_ExpectRelease)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.ExpectRelease != that1.ExpectRelease {
+		return false
+	}
+	return true
+}
+func (this *CompareStackRequest) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*CompareStackRequest)
+	if !ok {
+		that2, ok := that.(CompareStackRequest)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if this.Name != that1.Name {
+		return false
+	}
+	if this.From != that1.From {
+		return false
+	}
+	if this.To != that1.To {
+		return false
+	}
+	if !this.Request.Equal(that1.Request) {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
+func (this *CompareStackResponse) Equal(that interface{}) bool {
+	if that == nil {
+		return this == nil
+	}
+
+	that1, ok := that.(*CompareStackResponse)
+	if !ok {
+		that2, ok := that.(CompareStackResponse)
+		if ok {
+			that1 = &that2
+		} else {
+			return false
+		}
+	}
+	if that1 == nil {
+		return this == nil
+	} else if this == nil {
+		return false
+	}
+	if len(this.Objects) != len(that1.Objects) {
+		return false
+	}
+	for i := range this.Objects {
+		if !this.Objects[i].Equal(that1.Objects[i]) {
+			return false
+		}
+	}
+	if this.Revision != that1.Revision {
+		return false
+	}
+	if !bytes.Equal(this.XXX_unrecognized, that1.XXX_unrecognized) {
+		return false
+	}
+	return true
+}
 func (m *DeployRequest) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -917,6 +2252,95 @@ func (m *DeployRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	if m.XXX_unrecognized != nil {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.MaxHistory != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.MaxHistory))
+		i--
+		dAtA[i] = 0x78
+	}
+	if m.Expect != nil {
+		{
+			size := m.Expect.Size()
+			i -= size
+			if _, err := m.Expect.MarshalTo(dAtA[i:]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if m.KeepOthers {
+		i--
+		if m.KeepOthers {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x68
+	}
+	if m.DryRun {
+		i--
+		if m.DryRun {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x60
+	}
+	if len(m.Compose) > 0 {
+		i -= len(m.Compose)
+		copy(dAtA[i:], m.Compose)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Compose)))
+		i--
+		dAtA[i] = 0x5a
+	}
+	if len(m.StagedConfigs) > 0 {
+		keysForStagedConfigs := make([]string, 0, len(m.StagedConfigs))
+		for k := range m.StagedConfigs {
+			keysForStagedConfigs = append(keysForStagedConfigs, string(k))
+		}
+		github_com_gogo_protobuf_sortkeys.Strings(keysForStagedConfigs)
+		for iNdEx := len(keysForStagedConfigs) - 1; iNdEx >= 0; iNdEx-- {
+			v := m.StagedConfigs[string(keysForStagedConfigs[iNdEx])]
+			baseI := i
+			i -= len(v)
+			copy(dAtA[i:], v)
+			i = encodeVarintStacks(dAtA, i, uint64(len(v)))
+			i--
+			dAtA[i] = 0x12
+			i -= len(keysForStagedConfigs[iNdEx])
+			copy(dAtA[i:], keysForStagedConfigs[iNdEx])
+			i = encodeVarintStacks(dAtA, i, uint64(len(keysForStagedConfigs[iNdEx])))
+			i--
+			dAtA[i] = 0xa
+			i = encodeVarintStacks(dAtA, i, uint64(baseI-i))
+			i--
+			dAtA[i] = 0x52
+		}
+	}
+	if len(m.StagedSecrets) > 0 {
+		keysForStagedSecrets := make([]string, 0, len(m.StagedSecrets))
+		for k := range m.StagedSecrets {
+			keysForStagedSecrets = append(keysForStagedSecrets, string(k))
+		}
+		github_com_gogo_protobuf_sortkeys.Strings(keysForStagedSecrets)
+		for iNdEx := len(keysForStagedSecrets) - 1; iNdEx >= 0; iNdEx-- {
+			v := m.StagedSecrets[string(keysForStagedSecrets[iNdEx])]
+			baseI := i
+			i -= len(v)
+			copy(dAtA[i:], v)
+			i = encodeVarintStacks(dAtA, i, uint64(len(v)))
+			i--
+			dAtA[i] = 0x12
+			i -= len(keysForStagedSecrets[iNdEx])
+			copy(dAtA[i:], keysForStagedSecrets[iNdEx])
+			i = encodeVarintStacks(dAtA, i, uint64(len(keysForStagedSecrets[iNdEx])))
+			i--
+			dAtA[i] = 0xa
+			i = encodeVarintStacks(dAtA, i, uint64(baseI-i))
+			i--
+			dAtA[i] = 0x4a
+		}
 	}
 	if len(m.ExternalConfigs) > 0 {
 		for iNdEx := len(m.ExternalConfigs) - 1; iNdEx >= 0; iNdEx-- {
@@ -1011,6 +2435,18 @@ func (m *DeployRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
+func (m *DeployRequest_ExpectRelease) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *DeployRequest_ExpectRelease) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	i = encodeVarintStacks(dAtA, i, uint64(m.ExpectRelease))
+	i--
+	dAtA[i] = 0x70
+	return len(dAtA) - i, nil
+}
 func (m *StackChange) Marshal() (dAtA []byte, err error) {
 	size := m.Size()
 	dAtA = make([]byte, size)
@@ -1034,6 +2470,20 @@ func (m *StackChange) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	if m.XXX_unrecognized != nil {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Fields) > 0 {
+		for iNdEx := len(m.Fields) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Fields[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintStacks(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x2a
+		}
 	}
 	if len(m.Name) > 0 {
 		i -= len(m.Name)
@@ -1086,6 +2536,11 @@ func (m *DeployResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
 	}
+	if m.Release != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Release))
+		i--
+		dAtA[i] = 0x18
+	}
 	if len(m.Changes) > 0 {
 		for iNdEx := len(m.Changes) - 1; iNdEx >= 0; iNdEx-- {
 			{
@@ -1102,6 +2557,238 @@ func (m *DeployResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	}
 	if m.Revision != 0 {
 		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *StageRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *StageRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *StageRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Configs) > 0 {
+		for iNdEx := len(m.Configs) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Configs[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintStacks(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x1a
+		}
+	}
+	if len(m.Secrets) > 0 {
+		for iNdEx := len(m.Secrets) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Secrets[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintStacks(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *StageResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *StageResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *StageResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Configs) > 0 {
+		keysForConfigs := make([]string, 0, len(m.Configs))
+		for k := range m.Configs {
+			keysForConfigs = append(keysForConfigs, string(k))
+		}
+		github_com_gogo_protobuf_sortkeys.Strings(keysForConfigs)
+		for iNdEx := len(keysForConfigs) - 1; iNdEx >= 0; iNdEx-- {
+			v := m.Configs[string(keysForConfigs[iNdEx])]
+			baseI := i
+			i -= len(v)
+			copy(dAtA[i:], v)
+			i = encodeVarintStacks(dAtA, i, uint64(len(v)))
+			i--
+			dAtA[i] = 0x12
+			i -= len(keysForConfigs[iNdEx])
+			copy(dAtA[i:], keysForConfigs[iNdEx])
+			i = encodeVarintStacks(dAtA, i, uint64(len(keysForConfigs[iNdEx])))
+			i--
+			dAtA[i] = 0xa
+			i = encodeVarintStacks(dAtA, i, uint64(baseI-i))
+			i--
+			dAtA[i] = 0x1a
+		}
+	}
+	if len(m.Secrets) > 0 {
+		keysForSecrets := make([]string, 0, len(m.Secrets))
+		for k := range m.Secrets {
+			keysForSecrets = append(keysForSecrets, string(k))
+		}
+		github_com_gogo_protobuf_sortkeys.Strings(keysForSecrets)
+		for iNdEx := len(keysForSecrets) - 1; iNdEx >= 0; iNdEx-- {
+			v := m.Secrets[string(keysForSecrets[iNdEx])]
+			baseI := i
+			i -= len(v)
+			copy(dAtA[i:], v)
+			i = encodeVarintStacks(dAtA, i, uint64(len(v)))
+			i--
+			dAtA[i] = 0x12
+			i -= len(keysForSecrets[iNdEx])
+			copy(dAtA[i:], keysForSecrets[iNdEx])
+			i = encodeVarintStacks(dAtA, i, uint64(len(keysForSecrets[iNdEx])))
+			i--
+			dAtA[i] = 0xa
+			i = encodeVarintStacks(dAtA, i, uint64(baseI-i))
+			i--
+			dAtA[i] = 0x12
+		}
+	}
+	if m.Revision != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *Release) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *Release) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *Release) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Removed != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Removed))
+		i--
+		dAtA[i] = 0x50
+	}
+	if m.Updated != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Updated))
+		i--
+		dAtA[i] = 0x48
+	}
+	if m.Created != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Created))
+		i--
+		dAtA[i] = 0x40
+	}
+	if m.RollbackOf != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.RollbackOf))
+		i--
+		dAtA[i] = 0x38
+	}
+	if m.Revision != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x30
+	}
+	if len(m.Message) > 0 {
+		i -= len(m.Message)
+		copy(dAtA[i:], m.Message)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Message)))
+		i--
+		dAtA[i] = 0x2a
+	}
+	if len(m.Actor) > 0 {
+		i -= len(m.Actor)
+		copy(dAtA[i:], m.Actor)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Actor)))
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.At != nil {
+		{
+			size, err := m.At.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintStacks(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Status) > 0 {
+		i -= len(m.Status)
+		copy(dAtA[i:], m.Status)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Status)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Number != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Number))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -1158,6 +2845,18 @@ func (m *Stack) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 	if m.XXX_unrecognized != nil {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Release != nil {
+		{
+			size, err := m.Release.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintStacks(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x32
 	}
 	if m.Configs != 0 {
 		i = encodeVarintStacks(dAtA, i, uint64(m.Configs))
@@ -1259,6 +2958,16 @@ func (m *RemoveStackRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i -= len(m.XXX_unrecognized)
 		copy(dAtA[i:], m.XXX_unrecognized)
 	}
+	if m.KeepHistory {
+		i--
+		if m.KeepHistory {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x10
+	}
 	if len(m.Name) > 0 {
 		i -= len(m.Name)
 		copy(dAtA[i:], m.Name)
@@ -1311,6 +3020,360 @@ func (m *RemoveStackResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
 		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
 		i--
 		dAtA[i] = 0x8
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *StackHistoryRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *StackHistoryRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *StackHistoryRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *StackHistoryResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *StackHistoryResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *StackHistoryResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Revision != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Releases) > 0 {
+		for iNdEx := len(m.Releases) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Releases[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintStacks(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *GetReleaseRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *GetReleaseRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *GetReleaseRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Number != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Number))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *GetReleaseResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *GetReleaseResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *GetReleaseResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Request != nil {
+		{
+			size, err := m.Request.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintStacks(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x1a
+	}
+	if len(m.Compose) > 0 {
+		i -= len(m.Compose)
+		copy(dAtA[i:], m.Compose)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Compose)))
+		i--
+		dAtA[i] = 0x12
+	}
+	if m.Release != nil {
+		{
+			size, err := m.Release.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintStacks(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *RollbackRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *RollbackRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *RollbackRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.MaxHistory != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.MaxHistory))
+		i--
+		dAtA[i] = 0x28
+	}
+	if m.Expect != nil {
+		{
+			size := m.Expect.Size()
+			i -= size
+			if _, err := m.Expect.MarshalTo(dAtA[i:]); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if m.DryRun {
+		i--
+		if m.DryRun {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.Number != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Number))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *RollbackRequest_ExpectRelease) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *RollbackRequest_ExpectRelease) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	i = encodeVarintStacks(dAtA, i, uint64(m.ExpectRelease))
+	i--
+	dAtA[i] = 0x20
+	return len(dAtA) - i, nil
+}
+func (m *CompareStackRequest) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *CompareStackRequest) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *CompareStackRequest) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Request != nil {
+		{
+			size, err := m.Request.MarshalToSizedBuffer(dAtA[:i])
+			if err != nil {
+				return 0, err
+			}
+			i -= size
+			i = encodeVarintStacks(dAtA, i, uint64(size))
+		}
+		i--
+		dAtA[i] = 0x22
+	}
+	if m.To != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.To))
+		i--
+		dAtA[i] = 0x18
+	}
+	if m.From != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.From))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Name) > 0 {
+		i -= len(m.Name)
+		copy(dAtA[i:], m.Name)
+		i = encodeVarintStacks(dAtA, i, uint64(len(m.Name)))
+		i--
+		dAtA[i] = 0xa
+	}
+	return len(dAtA) - i, nil
+}
+
+func (m *CompareStackResponse) Marshal() (dAtA []byte, err error) {
+	size := m.Size()
+	dAtA = make([]byte, size)
+	n, err := m.MarshalToSizedBuffer(dAtA[:size])
+	if err != nil {
+		return nil, err
+	}
+	return dAtA[:n], nil
+}
+
+func (m *CompareStackResponse) MarshalTo(dAtA []byte) (int, error) {
+	size := m.Size()
+	return m.MarshalToSizedBuffer(dAtA[:size])
+}
+
+func (m *CompareStackResponse) MarshalToSizedBuffer(dAtA []byte) (int, error) {
+	i := len(dAtA)
+	_ = i
+	var l int
+	_ = l
+	if m.XXX_unrecognized != nil {
+		i -= len(m.XXX_unrecognized)
+		copy(dAtA[i:], m.XXX_unrecognized)
+	}
+	if m.Revision != 0 {
+		i = encodeVarintStacks(dAtA, i, uint64(m.Revision))
+		i--
+		dAtA[i] = 0x10
+	}
+	if len(m.Objects) > 0 {
+		for iNdEx := len(m.Objects) - 1; iNdEx >= 0; iNdEx-- {
+			{
+				size, err := m.Objects[iNdEx].MarshalToSizedBuffer(dAtA[:i])
+				if err != nil {
+					return 0, err
+				}
+				i -= size
+				i = encodeVarintStacks(dAtA, i, uint64(size))
+			}
+			i--
+			dAtA[i] = 0xa
+		}
 	}
 	return len(dAtA) - i, nil
 }
@@ -1378,12 +3441,53 @@ func (m *DeployRequest) Size() (n int) {
 			n += 1 + l + sovStacks(uint64(l))
 		}
 	}
+	if len(m.StagedSecrets) > 0 {
+		for k, v := range m.StagedSecrets {
+			_ = k
+			_ = v
+			mapEntrySize := 1 + len(k) + sovStacks(uint64(len(k))) + 1 + len(v) + sovStacks(uint64(len(v)))
+			n += mapEntrySize + 1 + sovStacks(uint64(mapEntrySize))
+		}
+	}
+	if len(m.StagedConfigs) > 0 {
+		for k, v := range m.StagedConfigs {
+			_ = k
+			_ = v
+			mapEntrySize := 1 + len(k) + sovStacks(uint64(len(k))) + 1 + len(v) + sovStacks(uint64(len(v)))
+			n += mapEntrySize + 1 + sovStacks(uint64(mapEntrySize))
+		}
+	}
+	l = len(m.Compose)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.DryRun {
+		n += 2
+	}
+	if m.KeepOthers {
+		n += 2
+	}
+	if m.Expect != nil {
+		n += m.Expect.Size()
+	}
+	if m.MaxHistory != 0 {
+		n += 1 + sovStacks(uint64(m.MaxHistory))
+	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
 	}
 	return n
 }
 
+func (m *DeployRequest_ExpectRelease) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += 1 + sovStacks(uint64(m.ExpectRelease))
+	return n
+}
 func (m *StackChange) Size() (n int) {
 	if m == nil {
 		return 0
@@ -1403,6 +3507,12 @@ func (m *StackChange) Size() (n int) {
 	l = len(m.Name)
 	if l > 0 {
 		n += 1 + l + sovStacks(uint64(l))
+	}
+	if len(m.Fields) > 0 {
+		for _, e := range m.Fields {
+			l = e.Size()
+			n += 1 + l + sovStacks(uint64(l))
+		}
 	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
@@ -1424,6 +3534,114 @@ func (m *DeployResponse) Size() (n int) {
 			l = e.Size()
 			n += 1 + l + sovStacks(uint64(l))
 		}
+	}
+	if m.Release != 0 {
+		n += 1 + sovStacks(uint64(m.Release))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *StageRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if len(m.Secrets) > 0 {
+		for _, e := range m.Secrets {
+			l = e.Size()
+			n += 1 + l + sovStacks(uint64(l))
+		}
+	}
+	if len(m.Configs) > 0 {
+		for _, e := range m.Configs {
+			l = e.Size()
+			n += 1 + l + sovStacks(uint64(l))
+		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *StageResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Revision != 0 {
+		n += 1 + sovStacks(uint64(m.Revision))
+	}
+	if len(m.Secrets) > 0 {
+		for k, v := range m.Secrets {
+			_ = k
+			_ = v
+			mapEntrySize := 1 + len(k) + sovStacks(uint64(len(k))) + 1 + len(v) + sovStacks(uint64(len(v)))
+			n += mapEntrySize + 1 + sovStacks(uint64(mapEntrySize))
+		}
+	}
+	if len(m.Configs) > 0 {
+		for k, v := range m.Configs {
+			_ = k
+			_ = v
+			mapEntrySize := 1 + len(k) + sovStacks(uint64(len(k))) + 1 + len(v) + sovStacks(uint64(len(v)))
+			n += mapEntrySize + 1 + sovStacks(uint64(mapEntrySize))
+		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *Release) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Number != 0 {
+		n += 1 + sovStacks(uint64(m.Number))
+	}
+	l = len(m.Status)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.At != nil {
+		l = m.At.Size()
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	l = len(m.Actor)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	l = len(m.Message)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.Revision != 0 {
+		n += 1 + sovStacks(uint64(m.Revision))
+	}
+	if m.RollbackOf != 0 {
+		n += 1 + sovStacks(uint64(m.RollbackOf))
+	}
+	if m.Created != 0 {
+		n += 1 + sovStacks(uint64(m.Created))
+	}
+	if m.Updated != 0 {
+		n += 1 + sovStacks(uint64(m.Updated))
+	}
+	if m.Removed != 0 {
+		n += 1 + sovStacks(uint64(m.Removed))
 	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
@@ -1465,6 +3683,10 @@ func (m *Stack) Size() (n int) {
 	if m.Configs != 0 {
 		n += 1 + sovStacks(uint64(m.Configs))
 	}
+	if m.Release != nil {
+		l = m.Release.Size()
+		n += 1 + l + sovStacks(uint64(l))
+	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
 	}
@@ -1502,6 +3724,9 @@ func (m *RemoveStackRequest) Size() (n int) {
 	if l > 0 {
 		n += 1 + l + sovStacks(uint64(l))
 	}
+	if m.KeepHistory {
+		n += 2
+	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
 	}
@@ -1522,6 +3747,170 @@ func (m *RemoveStackResponse) Size() (n int) {
 			l = e.Size()
 			n += 1 + l + sovStacks(uint64(l))
 		}
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *StackHistoryRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *StackHistoryResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Releases) > 0 {
+		for _, e := range m.Releases {
+			l = e.Size()
+			n += 1 + l + sovStacks(uint64(l))
+		}
+	}
+	if m.Revision != 0 {
+		n += 1 + sovStacks(uint64(m.Revision))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *GetReleaseRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.Number != 0 {
+		n += 1 + sovStacks(uint64(m.Number))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *GetReleaseResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if m.Release != nil {
+		l = m.Release.Size()
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	l = len(m.Compose)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.Request != nil {
+		l = m.Request.Size()
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *RollbackRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.Number != 0 {
+		n += 1 + sovStacks(uint64(m.Number))
+	}
+	if m.DryRun {
+		n += 2
+	}
+	if m.Expect != nil {
+		n += m.Expect.Size()
+	}
+	if m.MaxHistory != 0 {
+		n += 1 + sovStacks(uint64(m.MaxHistory))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *RollbackRequest_ExpectRelease) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	n += 1 + sovStacks(uint64(m.ExpectRelease))
+	return n
+}
+func (m *CompareStackRequest) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	l = len(m.Name)
+	if l > 0 {
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.From != 0 {
+		n += 1 + sovStacks(uint64(m.From))
+	}
+	if m.To != 0 {
+		n += 1 + sovStacks(uint64(m.To))
+	}
+	if m.Request != nil {
+		l = m.Request.Size()
+		n += 1 + l + sovStacks(uint64(l))
+	}
+	if m.XXX_unrecognized != nil {
+		n += len(m.XXX_unrecognized)
+	}
+	return n
+}
+
+func (m *CompareStackResponse) Size() (n int) {
+	if m == nil {
+		return 0
+	}
+	var l int
+	_ = l
+	if len(m.Objects) > 0 {
+		for _, e := range m.Objects {
+			l = e.Size()
+			n += 1 + l + sovStacks(uint64(l))
+		}
+	}
+	if m.Revision != 0 {
+		n += 1 + sovStacks(uint64(m.Revision))
 	}
 	if m.XXX_unrecognized != nil {
 		n += len(m.XXX_unrecognized)
@@ -1828,6 +4217,371 @@ func (m *DeployRequest) Unmarshal(dAtA []byte) error {
 			}
 			m.ExternalConfigs = append(m.ExternalConfigs, string(dAtA[iNdEx:postIndex]))
 			iNdEx = postIndex
+		case 9:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field StagedSecrets", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.StagedSecrets == nil {
+				m.StagedSecrets = make(map[string]string)
+			}
+			var mapkey string
+			var mapvalue string
+			for iNdEx < postIndex {
+				entryPreIndex := iNdEx
+				var wire uint64
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowStacks
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					wire |= uint64(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				fieldNum := int32(wire >> 3)
+				if fieldNum == 1 {
+					var stringLenmapkey uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapkey |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapkey := int(stringLenmapkey)
+					if intStringLenmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapkey := iNdEx + intStringLenmapkey
+					if postStringIndexmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapkey > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapkey = string(dAtA[iNdEx:postStringIndexmapkey])
+					iNdEx = postStringIndexmapkey
+				} else if fieldNum == 2 {
+					var stringLenmapvalue uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapvalue |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapvalue := int(stringLenmapvalue)
+					if intStringLenmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
+					if postStringIndexmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapvalue > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapvalue = string(dAtA[iNdEx:postStringIndexmapvalue])
+					iNdEx = postStringIndexmapvalue
+				} else {
+					iNdEx = entryPreIndex
+					skippy, err := skipStacks(dAtA[iNdEx:])
+					if err != nil {
+						return err
+					}
+					if (skippy < 0) || (iNdEx+skippy) < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if (iNdEx + skippy) > postIndex {
+						return io.ErrUnexpectedEOF
+					}
+					iNdEx += skippy
+				}
+			}
+			m.StagedSecrets[mapkey] = mapvalue
+			iNdEx = postIndex
+		case 10:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field StagedConfigs", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.StagedConfigs == nil {
+				m.StagedConfigs = make(map[string]string)
+			}
+			var mapkey string
+			var mapvalue string
+			for iNdEx < postIndex {
+				entryPreIndex := iNdEx
+				var wire uint64
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowStacks
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					wire |= uint64(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				fieldNum := int32(wire >> 3)
+				if fieldNum == 1 {
+					var stringLenmapkey uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapkey |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapkey := int(stringLenmapkey)
+					if intStringLenmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapkey := iNdEx + intStringLenmapkey
+					if postStringIndexmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapkey > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapkey = string(dAtA[iNdEx:postStringIndexmapkey])
+					iNdEx = postStringIndexmapkey
+				} else if fieldNum == 2 {
+					var stringLenmapvalue uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapvalue |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapvalue := int(stringLenmapvalue)
+					if intStringLenmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
+					if postStringIndexmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapvalue > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapvalue = string(dAtA[iNdEx:postStringIndexmapvalue])
+					iNdEx = postStringIndexmapvalue
+				} else {
+					iNdEx = entryPreIndex
+					skippy, err := skipStacks(dAtA[iNdEx:])
+					if err != nil {
+						return err
+					}
+					if (skippy < 0) || (iNdEx+skippy) < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if (iNdEx + skippy) > postIndex {
+						return io.ErrUnexpectedEOF
+					}
+					iNdEx += skippy
+				}
+			}
+			m.StagedConfigs[mapkey] = mapvalue
+			iNdEx = postIndex
+		case 11:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Compose", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Compose = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 12:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field DryRun", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.DryRun = bool(v != 0)
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepOthers", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.KeepOthers = bool(v != 0)
+		case 14:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ExpectRelease", wireType)
+			}
+			var v uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Expect = &DeployRequest_ExpectRelease{v}
+		case 15:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxHistory", wireType)
+			}
+			m.MaxHistory = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxHistory |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])
@@ -1981,6 +4735,40 @@ func (m *StackChange) Unmarshal(dAtA []byte) error {
 			}
 			m.Name = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Fields", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Fields = append(m.Fields, FieldDiff{})
+			if err := m.Fields[len(m.Fields)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])
@@ -2085,6 +4873,797 @@ func (m *DeployResponse) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Release", wireType)
+			}
+			m.Release = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Release |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *StageRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: StageRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: StageRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Secrets", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Secrets = append(m.Secrets, api.SecretSpec{})
+			if err := m.Secrets[len(m.Secrets)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Configs", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Configs = append(m.Configs, api.ConfigSpec{})
+			if err := m.Configs[len(m.Configs)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *StageResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: StageResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: StageResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Secrets", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Secrets == nil {
+				m.Secrets = make(map[string]string)
+			}
+			var mapkey string
+			var mapvalue string
+			for iNdEx < postIndex {
+				entryPreIndex := iNdEx
+				var wire uint64
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowStacks
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					wire |= uint64(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				fieldNum := int32(wire >> 3)
+				if fieldNum == 1 {
+					var stringLenmapkey uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapkey |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapkey := int(stringLenmapkey)
+					if intStringLenmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapkey := iNdEx + intStringLenmapkey
+					if postStringIndexmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapkey > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapkey = string(dAtA[iNdEx:postStringIndexmapkey])
+					iNdEx = postStringIndexmapkey
+				} else if fieldNum == 2 {
+					var stringLenmapvalue uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapvalue |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapvalue := int(stringLenmapvalue)
+					if intStringLenmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
+					if postStringIndexmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapvalue > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapvalue = string(dAtA[iNdEx:postStringIndexmapvalue])
+					iNdEx = postStringIndexmapvalue
+				} else {
+					iNdEx = entryPreIndex
+					skippy, err := skipStacks(dAtA[iNdEx:])
+					if err != nil {
+						return err
+					}
+					if (skippy < 0) || (iNdEx+skippy) < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if (iNdEx + skippy) > postIndex {
+						return io.ErrUnexpectedEOF
+					}
+					iNdEx += skippy
+				}
+			}
+			m.Secrets[mapkey] = mapvalue
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Configs", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Configs == nil {
+				m.Configs = make(map[string]string)
+			}
+			var mapkey string
+			var mapvalue string
+			for iNdEx < postIndex {
+				entryPreIndex := iNdEx
+				var wire uint64
+				for shift := uint(0); ; shift += 7 {
+					if shift >= 64 {
+						return ErrIntOverflowStacks
+					}
+					if iNdEx >= l {
+						return io.ErrUnexpectedEOF
+					}
+					b := dAtA[iNdEx]
+					iNdEx++
+					wire |= uint64(b&0x7F) << shift
+					if b < 0x80 {
+						break
+					}
+				}
+				fieldNum := int32(wire >> 3)
+				if fieldNum == 1 {
+					var stringLenmapkey uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapkey |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapkey := int(stringLenmapkey)
+					if intStringLenmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapkey := iNdEx + intStringLenmapkey
+					if postStringIndexmapkey < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapkey > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapkey = string(dAtA[iNdEx:postStringIndexmapkey])
+					iNdEx = postStringIndexmapkey
+				} else if fieldNum == 2 {
+					var stringLenmapvalue uint64
+					for shift := uint(0); ; shift += 7 {
+						if shift >= 64 {
+							return ErrIntOverflowStacks
+						}
+						if iNdEx >= l {
+							return io.ErrUnexpectedEOF
+						}
+						b := dAtA[iNdEx]
+						iNdEx++
+						stringLenmapvalue |= uint64(b&0x7F) << shift
+						if b < 0x80 {
+							break
+						}
+					}
+					intStringLenmapvalue := int(stringLenmapvalue)
+					if intStringLenmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					postStringIndexmapvalue := iNdEx + intStringLenmapvalue
+					if postStringIndexmapvalue < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if postStringIndexmapvalue > l {
+						return io.ErrUnexpectedEOF
+					}
+					mapvalue = string(dAtA[iNdEx:postStringIndexmapvalue])
+					iNdEx = postStringIndexmapvalue
+				} else {
+					iNdEx = entryPreIndex
+					skippy, err := skipStacks(dAtA[iNdEx:])
+					if err != nil {
+						return err
+					}
+					if (skippy < 0) || (iNdEx+skippy) < 0 {
+						return ErrInvalidLengthStacks
+					}
+					if (iNdEx + skippy) > postIndex {
+						return io.ErrUnexpectedEOF
+					}
+					iNdEx += skippy
+				}
+			}
+			m.Configs[mapkey] = mapvalue
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *Release) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: Release: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: Release: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Number", wireType)
+			}
+			m.Number = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Number |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Status", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Status = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field At", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.At == nil {
+				m.At = &types.Timestamp{}
+			}
+			if err := m.At.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Actor", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Actor = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 5:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Message", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Message = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field RollbackOf", wireType)
+			}
+			m.RollbackOf = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.RollbackOf |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 8:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Created", wireType)
+			}
+			m.Created = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Created |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Updated", wireType)
+			}
+			m.Updated = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Updated |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Removed", wireType)
+			}
+			m.Removed = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Removed |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])
@@ -2295,6 +5874,42 @@ func (m *Stack) Unmarshal(dAtA []byte) error {
 					break
 				}
 			}
+		case 6:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Release", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Release == nil {
+				m.Release = &Release{}
+			}
+			if err := m.Release.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])
@@ -2482,6 +6097,26 @@ func (m *RemoveStackRequest) Unmarshal(dAtA []byte) error {
 			}
 			m.Name = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepHistory", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.KeepHistory = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])
@@ -2586,6 +6221,872 @@ func (m *RemoveStackResponse) Unmarshal(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *StackHistoryRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: StackHistoryRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: StackHistoryRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *StackHistoryResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: StackHistoryResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: StackHistoryResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Releases", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Releases = append(m.Releases, &Release{})
+			if err := m.Releases[len(m.Releases)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *GetReleaseRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: GetReleaseRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: GetReleaseRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Number", wireType)
+			}
+			m.Number = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Number |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *GetReleaseResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: GetReleaseResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: GetReleaseResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Release", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Release == nil {
+				m.Release = &Release{}
+			}
+			if err := m.Release.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Compose", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Compose = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 3:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Request", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Request == nil {
+				m.Request = &DeployRequest{}
+			}
+			if err := m.Request.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *RollbackRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: RollbackRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: RollbackRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Number", wireType)
+			}
+			m.Number = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Number |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field DryRun", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.DryRun = bool(v != 0)
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field ExpectRelease", wireType)
+			}
+			var v uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Expect = &RollbackRequest_ExpectRelease{v}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxHistory", wireType)
+			}
+			m.MaxHistory = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.MaxHistory |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *CompareStackRequest) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: CompareStackRequest: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: CompareStackRequest: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Name", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Name = string(dAtA[iNdEx:postIndex])
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field From", wireType)
+			}
+			m.From = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.From |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 3:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field To", wireType)
+			}
+			m.To = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.To |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 4:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Request", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			if m.Request == nil {
+				m.Request = &DeployRequest{}
+			}
+			if err := m.Request.Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		default:
+			iNdEx = preIndex
+			skippy, err := skipStacks(dAtA[iNdEx:])
+			if err != nil {
+				return err
+			}
+			if (skippy < 0) || (iNdEx+skippy) < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if (iNdEx + skippy) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.XXX_unrecognized = append(m.XXX_unrecognized, dAtA[iNdEx:iNdEx+skippy]...)
+			iNdEx += skippy
+		}
+	}
+
+	if iNdEx > l {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+func (m *CompareStackResponse) Unmarshal(dAtA []byte) error {
+	l := len(dAtA)
+	iNdEx := 0
+	for iNdEx < l {
+		preIndex := iNdEx
+		var wire uint64
+		for shift := uint(0); ; shift += 7 {
+			if shift >= 64 {
+				return ErrIntOverflowStacks
+			}
+			if iNdEx >= l {
+				return io.ErrUnexpectedEOF
+			}
+			b := dAtA[iNdEx]
+			iNdEx++
+			wire |= uint64(b&0x7F) << shift
+			if b < 0x80 {
+				break
+			}
+		}
+		fieldNum := int32(wire >> 3)
+		wireType := int(wire & 0x7)
+		if wireType == 4 {
+			return fmt.Errorf("proto: CompareStackResponse: wiretype end group for non-group")
+		}
+		if fieldNum <= 0 {
+			return fmt.Errorf("proto: CompareStackResponse: illegal tag %d (wire type %d)", fieldNum, wire)
+		}
+		switch fieldNum {
+		case 1:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Objects", wireType)
+			}
+			var msglen int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				msglen |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			if msglen < 0 {
+				return ErrInvalidLengthStacks
+			}
+			postIndex := iNdEx + msglen
+			if postIndex < 0 {
+				return ErrInvalidLengthStacks
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Objects = append(m.Objects, &ObjectDiff{})
+			if err := m.Objects[len(m.Objects)-1].Unmarshal(dAtA[iNdEx:postIndex]); err != nil {
+				return err
+			}
+			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Revision", wireType)
+			}
+			m.Revision = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return ErrIntOverflowStacks
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Revision |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := skipStacks(dAtA[iNdEx:])

@@ -5,7 +5,9 @@ package holdfast
 
 import (
 	bytes "bytes"
+	types "github.com/gogo/protobuf/types"
 	api "holdfast/api"
+	maps "maps"
 	slices "slices"
 )
 
@@ -49,6 +51,13 @@ func (m *DeployRequest) CopyInto(c *DeployRequest) {
 	c.ExternalNetworks = slices.Clone(m.ExternalNetworks)
 	c.ExternalSecrets = slices.Clone(m.ExternalSecrets)
 	c.ExternalConfigs = slices.Clone(m.ExternalConfigs)
+	c.StagedSecrets = maps.Clone(m.StagedSecrets)
+	c.StagedConfigs = maps.Clone(m.StagedConfigs)
+	switch v := m.Expect.(type) {
+	case *DeployRequest_ExpectRelease:
+		w := &DeployRequest_ExpectRelease{ExpectRelease: v.ExpectRelease}
+		c.Expect = w
+	}
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 
@@ -65,6 +74,12 @@ func (m *StackChange) Copy() *StackChange {
 // CopyInto makes c a deep copy of m, which must not be nil.
 func (m *StackChange) CopyInto(c *StackChange) {
 	*c = *m
+	if m.Fields != nil {
+		c.Fields = make([]FieldDiff, len(m.Fields))
+		for i := range m.Fields {
+			m.Fields[i].CopyInto(&c.Fields[i])
+		}
+	}
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 
@@ -86,6 +101,71 @@ func (m *DeployResponse) CopyInto(c *DeployResponse) {
 		for i := range m.Changes {
 			c.Changes[i] = m.Changes[i].Copy()
 		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *StageRequest) Copy() *StageRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(StageRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *StageRequest) CopyInto(c *StageRequest) {
+	*c = *m
+	if m.Secrets != nil {
+		c.Secrets = make([]api.SecretSpec, len(m.Secrets))
+		for i := range m.Secrets {
+			m.Secrets[i].CopyInto(&c.Secrets[i])
+		}
+	}
+	if m.Configs != nil {
+		c.Configs = make([]api.ConfigSpec, len(m.Configs))
+		for i := range m.Configs {
+			m.Configs[i].CopyInto(&c.Configs[i])
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *StageResponse) Copy() *StageResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(StageResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *StageResponse) CopyInto(c *StageResponse) {
+	*c = *m
+	c.Secrets = maps.Clone(m.Secrets)
+	c.Configs = maps.Clone(m.Configs)
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *Release) Copy() *Release {
+	if m == nil {
+		return nil
+	}
+	c := new(Release)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *Release) CopyInto(c *Release) {
+	*c = *m
+	if m.At != nil {
+		c.At = &types.Timestamp{Seconds: m.At.Seconds, Nanos: m.At.Nanos, XXX_unrecognized: bytes.Clone(m.At.XXX_unrecognized)}
 	}
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
@@ -119,6 +199,7 @@ func (m *Stack) Copy() *Stack {
 // CopyInto makes c a deep copy of m, which must not be nil.
 func (m *Stack) CopyInto(c *Stack) {
 	*c = *m
+	c.Release = m.Release.Copy()
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
 }
 
@@ -177,6 +258,138 @@ func (m *RemoveStackResponse) CopyInto(c *RemoveStackResponse) {
 		c.Changes = make([]*StackChange, len(m.Changes))
 		for i := range m.Changes {
 			c.Changes[i] = m.Changes[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *StackHistoryRequest) Copy() *StackHistoryRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(StackHistoryRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *StackHistoryRequest) CopyInto(c *StackHistoryRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *StackHistoryResponse) Copy() *StackHistoryResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(StackHistoryResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *StackHistoryResponse) CopyInto(c *StackHistoryResponse) {
+	*c = *m
+	if m.Releases != nil {
+		c.Releases = make([]*Release, len(m.Releases))
+		for i := range m.Releases {
+			c.Releases[i] = m.Releases[i].Copy()
+		}
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *GetReleaseRequest) Copy() *GetReleaseRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(GetReleaseRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *GetReleaseRequest) CopyInto(c *GetReleaseRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *GetReleaseResponse) Copy() *GetReleaseResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(GetReleaseResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *GetReleaseResponse) CopyInto(c *GetReleaseResponse) {
+	*c = *m
+	c.Release = m.Release.Copy()
+	c.Request = m.Request.Copy()
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *RollbackRequest) Copy() *RollbackRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(RollbackRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *RollbackRequest) CopyInto(c *RollbackRequest) {
+	*c = *m
+	switch v := m.Expect.(type) {
+	case *RollbackRequest_ExpectRelease:
+		w := &RollbackRequest_ExpectRelease{ExpectRelease: v.ExpectRelease}
+		c.Expect = w
+	}
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *CompareStackRequest) Copy() *CompareStackRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(CompareStackRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *CompareStackRequest) CopyInto(c *CompareStackRequest) {
+	*c = *m
+	c.Request = m.Request.Copy()
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *CompareStackResponse) Copy() *CompareStackResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(CompareStackResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *CompareStackResponse) CopyInto(c *CompareStackResponse) {
+	*c = *m
+	if m.Objects != nil {
+		c.Objects = make([]*ObjectDiff, len(m.Objects))
+		for i := range m.Objects {
+			c.Objects[i] = m.Objects[i].Copy()
 		}
 	}
 	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)

@@ -21,23 +21,47 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Stacks_Deploy_FullMethodName = "/holdfast.v1.Stacks/Deploy"
-	Stacks_List_FullMethodName   = "/holdfast.v1.Stacks/List"
-	Stacks_Remove_FullMethodName = "/holdfast.v1.Stacks/Remove"
+	Stacks_Deploy_FullMethodName     = "/holdfast.v1.Stacks/Deploy"
+	Stacks_Stage_FullMethodName      = "/holdfast.v1.Stacks/Stage"
+	Stacks_List_FullMethodName       = "/holdfast.v1.Stacks/List"
+	Stacks_Remove_FullMethodName     = "/holdfast.v1.Stacks/Remove"
+	Stacks_History_FullMethodName    = "/holdfast.v1.Stacks/History"
+	Stacks_GetRelease_FullMethodName = "/holdfast.v1.Stacks/GetRelease"
+	Stacks_Rollback_FullMethodName   = "/holdfast.v1.Stacks/Rollback"
+	Stacks_Compare_FullMethodName    = "/holdfast.v1.Stacks/Compare"
 )
 
 // StacksClient is the client API for Stacks service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Stacks keeps the objects whose label com.docker.stack.namespace is the stack's name.
+// Stacks keeps the objects whose label com.docker.stack.namespace is the stack's name, and a
+// release for each time that they were deployed.
+//
+// Secrets and configs of a stack do not change: one that is deployed with other data is another
+// object, with the stack's name for it and a suffix. They are kept as long as a release names
+// them.
 type StacksClient interface {
-	// Deploy makes the stack's objects what the request says, in one revision: creates,
-	// updates and removes. If nothing differs, nothing is written.
+	// Deploy makes the stack's objects what the request says, and writes a release, in one
+	// revision. If nothing differs from what is there and from the last release, nothing is
+	// written.
 	Deploy(ctx context.Context, in *DeployRequest, opts ...grpc.CallOption) (*DeployResponse, error)
+	// Stage stores secrets and configs that a later Deploy is to name, for what does not fit into
+	// one transaction. Those that no release came to name are removed an hour later, by the next
+	// deployment of the stack.
+	Stage(ctx context.Context, in *StageRequest, opts ...grpc.CallOption) (*StageResponse, error)
 	List(ctx context.Context, in *ListStacksRequest, opts ...grpc.CallOption) (*ListStacksResponse, error)
 	// Remove removes every object of a stack, in one revision.
 	Remove(ctx context.Context, in *RemoveStackRequest, opts ...grpc.CallOption) (*RemoveStackResponse, error)
+	// History returns the releases of a stack, the oldest first.
+	History(ctx context.Context, in *StackHistoryRequest, opts ...grpc.CallOption) (*StackHistoryResponse, error)
+	// GetRelease returns one release and what it deployed.
+	GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error)
+	// Rollback deploys again what a release did, as a new release.
+	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*DeployResponse, error)
+	// Compare tells how a stack differs between releases, what is there, and a request. It changes
+	// nothing.
+	Compare(ctx context.Context, in *CompareStackRequest, opts ...grpc.CallOption) (*CompareStackResponse, error)
 }
 
 type stacksClient struct {
@@ -52,6 +76,16 @@ func (c *stacksClient) Deploy(ctx context.Context, in *DeployRequest, opts ...gr
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DeployResponse)
 	err := c.cc.Invoke(ctx, Stacks_Deploy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) Stage(ctx context.Context, in *StageRequest, opts ...grpc.CallOption) (*StageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StageResponse)
+	err := c.cc.Invoke(ctx, Stacks_Stage_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,18 +112,77 @@ func (c *stacksClient) Remove(ctx context.Context, in *RemoveStackRequest, opts 
 	return out, nil
 }
 
+func (c *stacksClient) History(ctx context.Context, in *StackHistoryRequest, opts ...grpc.CallOption) (*StackHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StackHistoryResponse)
+	err := c.cc.Invoke(ctx, Stacks_History_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetReleaseResponse)
+	err := c.cc.Invoke(ctx, Stacks_GetRelease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*DeployResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeployResponse)
+	err := c.cc.Invoke(ctx, Stacks_Rollback_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) Compare(ctx context.Context, in *CompareStackRequest, opts ...grpc.CallOption) (*CompareStackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompareStackResponse)
+	err := c.cc.Invoke(ctx, Stacks_Compare_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StacksServer is the server API for Stacks service.
 // All implementations must embed UnimplementedStacksServer
 // for forward compatibility.
 //
-// Stacks keeps the objects whose label com.docker.stack.namespace is the stack's name.
+// Stacks keeps the objects whose label com.docker.stack.namespace is the stack's name, and a
+// release for each time that they were deployed.
+//
+// Secrets and configs of a stack do not change: one that is deployed with other data is another
+// object, with the stack's name for it and a suffix. They are kept as long as a release names
+// them.
 type StacksServer interface {
-	// Deploy makes the stack's objects what the request says, in one revision: creates,
-	// updates and removes. If nothing differs, nothing is written.
+	// Deploy makes the stack's objects what the request says, and writes a release, in one
+	// revision. If nothing differs from what is there and from the last release, nothing is
+	// written.
 	Deploy(context.Context, *DeployRequest) (*DeployResponse, error)
+	// Stage stores secrets and configs that a later Deploy is to name, for what does not fit into
+	// one transaction. Those that no release came to name are removed an hour later, by the next
+	// deployment of the stack.
+	Stage(context.Context, *StageRequest) (*StageResponse, error)
 	List(context.Context, *ListStacksRequest) (*ListStacksResponse, error)
 	// Remove removes every object of a stack, in one revision.
 	Remove(context.Context, *RemoveStackRequest) (*RemoveStackResponse, error)
+	// History returns the releases of a stack, the oldest first.
+	History(context.Context, *StackHistoryRequest) (*StackHistoryResponse, error)
+	// GetRelease returns one release and what it deployed.
+	GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error)
+	// Rollback deploys again what a release did, as a new release.
+	Rollback(context.Context, *RollbackRequest) (*DeployResponse, error)
+	// Compare tells how a stack differs between releases, what is there, and a request. It changes
+	// nothing.
+	Compare(context.Context, *CompareStackRequest) (*CompareStackResponse, error)
 	mustEmbedUnimplementedStacksServer()
 }
 
@@ -103,11 +196,26 @@ type UnimplementedStacksServer struct{}
 func (UnimplementedStacksServer) Deploy(context.Context, *DeployRequest) (*DeployResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Deploy not implemented")
 }
+func (UnimplementedStacksServer) Stage(context.Context, *StageRequest) (*StageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Stage not implemented")
+}
 func (UnimplementedStacksServer) List(context.Context, *ListStacksRequest) (*ListStacksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
 }
 func (UnimplementedStacksServer) Remove(context.Context, *RemoveStackRequest) (*RemoveStackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
+}
+func (UnimplementedStacksServer) History(context.Context, *StackHistoryRequest) (*StackHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method History not implemented")
+}
+func (UnimplementedStacksServer) GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRelease not implemented")
+}
+func (UnimplementedStacksServer) Rollback(context.Context, *RollbackRequest) (*DeployResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rollback not implemented")
+}
+func (UnimplementedStacksServer) Compare(context.Context, *CompareStackRequest) (*CompareStackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
 }
 func (UnimplementedStacksServer) mustEmbedUnimplementedStacksServer() {}
 func (UnimplementedStacksServer) testEmbeddedByValue()                {}
@@ -148,6 +256,24 @@ func _Stacks_Deploy_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_Stage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).Stage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_Stage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).Stage(ctx, req.(*StageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListStacksRequest)
 	if err := dec(in); err != nil {
@@ -184,6 +310,78 @@ func _Stacks_Remove_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_History_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StackHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).History(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_History_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).History(ctx, req.(*StackHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_GetRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).GetRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_GetRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).GetRelease(ctx, req.(*GetReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_Rollback_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RollbackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).Rollback(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_Rollback_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).Rollback(ctx, req.(*RollbackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_Compare_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompareStackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).Compare(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_Compare_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).Compare(ctx, req.(*CompareStackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Stacks_ServiceDesc is the grpc.ServiceDesc for Stacks service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -196,12 +394,32 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Stacks_Deploy_Handler,
 		},
 		{
+			MethodName: "Stage",
+			Handler:    _Stacks_Stage_Handler,
+		},
+		{
 			MethodName: "List",
 			Handler:    _Stacks_List_Handler,
 		},
 		{
 			MethodName: "Remove",
 			Handler:    _Stacks_Remove_Handler,
+		},
+		{
+			MethodName: "History",
+			Handler:    _Stacks_History_Handler,
+		},
+		{
+			MethodName: "GetRelease",
+			Handler:    _Stacks_GetRelease_Handler,
+		},
+		{
+			MethodName: "Rollback",
+			Handler:    _Stacks_Rollback_Handler,
+		},
+		{
+			MethodName: "Compare",
+			Handler:    _Stacks_Compare_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
