@@ -79,18 +79,21 @@ func (l changeLog) entry(revision uint64) *logEntry {
 }
 
 // check tells why a revision cannot be read, or nil.
-func (r *root) check(revision uint64) error {
+func (r *root) check(revision uint64) error { return r.log.check(revision, r.revision) }
+
+// check tells why a revision cannot be read when now is the present one, or nil.
+func (l changeLog) check(revision, now uint64) error {
 	switch {
-	case revision > r.revision:
+	case revision > now:
 		return &errkind.Error{
-			Kind: errkind.OutOfRange, Seen: revision, Now: r.revision,
-			Msg:  fmt.Sprintf("future revision: %d was asked for, the present one is %d", revision, r.revision),
+			Kind: errkind.OutOfRange, Seen: revision, Now: now,
+			Msg:  fmt.Sprintf("future revision: %d was asked for, the present one is %d", revision, now),
 			Hint: "wait for it, or read the present revision",
 		}
-	case revision < r.log.floor:
+	case revision < l.floor:
 		return &errkind.Error{
-			Kind: errkind.OutOfRange, Seen: revision, Now: r.log.floor,
-			Msg:  fmt.Sprintf("compacted: revision %d is below the floor, %d", revision, r.log.floor),
+			Kind: errkind.OutOfRange, Seen: revision, Now: l.floor,
+			Msg:  fmt.Sprintf("compacted: revision %d is below the floor, %d", revision, l.floor),
 			Hint: "start again from the present revision",
 		}
 	}

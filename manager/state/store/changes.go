@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"holdfast/api/holdfast"
 	"holdfast/internal/mutant"
 	"holdfast/manager/state"
 )
@@ -49,6 +50,20 @@ func (e *logEntry) public() Revision {
 		Revision: e.revision, Term: e.term, TxnID: e.txnID, At: e.time(), Request: e.request,
 		Changes: e.changes, Hash: e.hash,
 	}
+}
+
+// Change returns what the revision did to one object; ok is false if it did nothing to it.
+func (r Revision) Change(kind holdfast.Kind, id string) (c state.Change, ok bool) {
+	return change(r.Changes, objectKey{kind, id})
+}
+
+func change(changes []state.Change, key objectKey) (c state.Change, ok bool) {
+	for _, c := range changes {
+		if c.Kind == key.kind && c.Object().GetID() == key.id {
+			return c, true
+		}
+	}
+	return state.Change{}, false
 }
 
 // checkpointInterval is how many revisions are between two checkpoints.

@@ -109,7 +109,7 @@ func (l changeLog) compact(revision uint64) changeLog {
 		l.bytes -= l.entries[n].size
 		n++
 	}
-	l.entries, l.floor = l.entries[n:], revision
+	l.entries, l.floor = slices.Clone(l.entries[n:]), revision // or the array would keep the others alive
 	return l
 }
 

@@ -86,6 +86,7 @@ func (t *Table[T]) apply(tx *memdb.Txn, action *api.StoreAction) (state.Change, 
 		if old == zero {
 			return fault("a committed update does not find the object")
 		}
+		share(old, o)
 	case api.StoreActionKind_STORE_ACTION_REMOVE:
 		if old == zero {
 			return fault("a committed remove does not find the object")

@@ -14,14 +14,7 @@ import (
 // At returns a view of the state at a revision. It fails with errkind.OutOfRange below the
 // floor and above the present. It costs nothing to open; see pastTx for what reading costs.
 func (s *MemoryStore) At(revision uint64) (ReadTx, error) {
-	r := s.root.Load()
-	if revision == r.revision {
-		return r.read(), nil
-	}
-	if err := r.check(revision); err != nil {
-		return nil, err
-	}
-	return &pastTx{root: r, txn: r.db.Txn(false), revision: revision, versions: &s.versions}, nil
+	return s.Log().At(revision)
 }
 
 // pastTx shows an earlier revision: a root, but for the objects that changed since. These tell
@@ -41,6 +34,7 @@ type pastTx struct {
 func (p *pastTx) Revision() uint64  { return p.revision }
 func (p *pastTx) memdb() *memdb.Txn { return p.txn }
 func (p *pastTx) past() *pastTx     { return p }
+func (p *pastTx) whole() *root      { return p.root }
 
 // shows tells whether an object has not changed since.
 func (p *pastTx) shows(o state.Object) bool { return o.GetMeta().Version.Index <= p.revision }
@@ -145,12 +139,8 @@ func (x *versionIndex) at(key objectKey, revision uint64) (was state.Object, ok 
 	if i == len(revisions) {
 		return nil, true // it was never there since
 	}
-	for _, c := range x.log.entry(revisions[i]).changes {
-		if c.Kind == key.kind && c.Object().GetID() == key.id {
-			return c.Old, true
-		}
-	}
-	return nil, false
+	c, ok := change(x.log.entry(revisions[i]).changes, key)
+	return c.Old, ok
 }
 
 // follow brings the index to the next root's log.

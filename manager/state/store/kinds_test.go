@@ -27,6 +27,8 @@ type kindOps struct {
 	create, update func(tx *store.Tx, o state.Object) (state.Object, error)
 	remove         func(tx *store.Tx, id string) error
 	get            func(tx store.ReadTx, id string) state.Object
+	find           func(tx store.ReadTx, by store.By) ([]state.Object, error)
+	found          func(o state.Object) string // the name that it is found by
 }
 
 // object is what the store asks of a kind's type.
@@ -90,6 +92,17 @@ func ops[T object[T]](t *store.Table[T], unique bool, blank func() T, f fields[T
 			}
 			return nil
 		},
+		find: func(tx store.ReadTx, by store.By) (all []state.Object, err error) {
+			seq, err := t.Find(tx, by)
+			if err != nil {
+				return nil, err
+			}
+			for o := range seq {
+				all = append(all, o)
+			}
+			return all, nil
+		},
+		found: func(o state.Object) string { return t.Name(o.(T)) },
 	}
 }
 

@@ -27,12 +27,21 @@ type root struct {
 	incarnation uint64
 	hash        []byte
 	log         changeLog
+	versions    *versionIndex // of the store, which knows the log of this root at least
 	requests    requestTable
 	peers       []holdfast.Peer
 	removed     []uint64
 }
 
-func (r *root) read() ReadTx { return readTx{txn: r.db.Txn(false), revision: r.revision} }
+func (r *root) read() ReadTx { return readTx{txn: r.db.Txn(false), revision: r.revision, root: r} }
+
+// view returns a view of a revision, which check has passed.
+func (r *root) view(revision uint64) ReadTx {
+	if revision == r.revision {
+		return r.read()
+	}
+	return &pastTx{root: r, txn: r.db.Txn(false), revision: revision, versions: r.versions}
+}
 
 // head is what the next transaction of this leader is made on.
 type head struct {
@@ -49,7 +58,7 @@ func New(o Options) (*MemoryStore, error) {
 	}
 	s := &MemoryStore{opts: o}
 	s.queue.init(o)
-	s.root.Store(&root{position: position{db: db}, incarnation: 1})
+	s.root.Store(&root{position: position{db: db}, incarnation: 1, versions: &s.versions})
 	return s, nil
 }
 

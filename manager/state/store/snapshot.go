@@ -237,7 +237,7 @@ func (s *MemoryStore) load(r state.SectionReader) (*root, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := loader{store: s, txn: db.Txn(true), next: &root{position: position{db: db}}, requests: map[requestKey]uint64{}}
+	l := loader{store: s, txn: db.Txn(true), next: &root{position: position{db: db}, versions: &s.versions}, requests: map[requestKey]uint64{}}
 	defer l.txn.Abort()
 	for {
 		section, record, err := r.Next()

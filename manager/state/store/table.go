@@ -320,7 +320,15 @@ func (t *Table[T]) Update(tx *Tx, o T) (T, error) {
 		return zero, err
 	}
 	*t.meta(o) = tx.updatedMeta(*t.meta(old), !t.specEqual(old, o))
+	share(old, o)
 	return o, t.put(tx, old, o)
+}
+
+// Same tells whether two objects are equal but for their Meta.
+func (t *Table[T]) Same(a, b T) bool {
+	c := a.Copy()
+	*t.meta(c) = *t.meta(b)
+	return c.Equal(b)
 }
 
 // CheckSpecVersion tells whether a spec that was made from revision seen may replace that of

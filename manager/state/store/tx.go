@@ -26,18 +26,21 @@ type ReadTx interface {
 	Revision() uint64
 	memdb() *memdb.Txn
 	past() *pastTx // nil if memdb shows the view as it is
+	whole() *root  // that the view is of; nil if it is of none
 }
 
 // readTx reads a root.
 type readTx struct {
 	txn      *memdb.Txn
 	revision uint64
+	root     *root // nil while it is made
 }
 
 // Revision returns the revision that the view shows.
 func (tx readTx) Revision() uint64  { return tx.revision }
 func (tx readTx) memdb() *memdb.Txn { return tx.txn }
 func (readTx) past() *pastTx        { return nil }
+func (tx readTx) whole() *root      { return tx.root }
 
 // rawTx lets a finder read a memdb transaction of the store's own.
 type rawTx struct{ txn *memdb.Txn }
@@ -46,6 +49,7 @@ type rawTx struct{ txn *memdb.Txn }
 func (tx rawTx) Revision() uint64  { return 0 }
 func (tx rawTx) memdb() *memdb.Txn { return tx.txn }
 func (rawTx) past() *pastTx        { return nil }
+func (rawTx) whole() *root         { return nil }
 
 // Tx is a write transaction on HEAD. It is only valid inside the function that Update calls,
 // which must do nothing but read and write it: it runs under the store's lock, and may run
@@ -54,6 +58,7 @@ type Tx struct {
 	txn      *memdb.Txn
 	base     uint64 // revision of HEAD
 	now      time.Time
+	at       *types.Timestamp // now: one for all that it changes, and for the log
 	newID    func() string
 	changes  []state.Change
 	position map[objectKey]int // of each object in changes
@@ -70,6 +75,7 @@ type objectKey struct {
 func (tx *Tx) Revision() uint64  { return tx.base }
 func (tx *Tx) memdb() *memdb.Txn { return tx.txn }
 func (*Tx) past() *pastTx        { return nil }
+func (*Tx) whole() *root         { return nil }
 
 // Now returns the time of the transaction: the leader's clock, never before the time of an
 // earlier transaction.
@@ -80,10 +86,9 @@ func (tx *Tx) NewID() string { return tx.newID() }
 
 func (tx *Tx) createdMeta() api.Meta {
 	v := api.Version{Index: tx.base + 1}
-	at := timestamp(tx.now)
 	return api.Meta{
 		Version: v, CreatedVersion: v, SpecVersion: v, Generation: 1, Changes: 1,
-		CreatedAt: at, UpdatedAt: at,
+		CreatedAt: tx.at, UpdatedAt: tx.at,
 	}
 }
 
@@ -93,7 +98,7 @@ func (tx *Tx) updatedMeta(m api.Meta, spec bool) api.Meta {
 		m.Changes++
 	}
 	m.Version.Index = tx.base + 1
-	m.UpdatedAt = timestamp(tx.now)
+	m.UpdatedAt = tx.at
 	if spec && m.SpecVersion.Index != tx.base+1 {
 		m.SpecVersion.Index = tx.base + 1
 		m.Generation++

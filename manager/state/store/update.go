@@ -5,7 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
+
+	"github.com/gogo/protobuf/types"
 
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
@@ -106,7 +107,7 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	if now.Before(h.at) {
 		now = h.at
 	}
-	tx := &Tx{txn: txn, base: h.revision, now: now, newID: s.opts.NewID}
+	tx := &Tx{txn: txn, base: h.revision, now: now, at: timestamp(now), newID: s.opts.NewID}
 	if r.err = fn(tx); r.err != nil {
 		return r, nil
 	}
@@ -114,7 +115,7 @@ func (s *MemoryStore) run(req state.Request, fn func(*Tx) error) (run, error) {
 	if len(changes) == 0 {
 		return r, nil
 	}
-	p, err := s.seal(h, req, now, changes)
+	p, err := s.seal(h, req, tx.at, changes)
 	if err != nil {
 		r.err = err
 		return r, nil
@@ -160,10 +161,10 @@ func (s *MemoryStore) checkRequest(req state.Request, head uint64) (newer, err e
 }
 
 // seal makes the transaction of the changes.
-func (s *MemoryStore) seal(h *head, req state.Request, now time.Time, changes []state.Change) (*pending, error) {
+func (s *MemoryStore) seal(h *head, req state.Request, at *types.Timestamp, changes []state.Change) (*pending, error) {
 	e := &logEntry{
 		revision: h.revision + 1, term: h.term, txnID: s.opts.NewTxnID(), parent: h.txnID,
-		at: timestamp(now), request: req, changes: changes,
+		at: at, request: req, changes: changes,
 	}
 	raw := e.header()
 	p := &pending{entry: e, outcome: state.NewOutcome()}
