@@ -105,7 +105,7 @@ func (m *Manager) serve() error {
 		s := grpc.NewServer(serverOptions(
 			grpc.ChainUnaryInterceptor(icept.Unary), grpc.ChainStreamInterceptor(icept.Stream),
 		)...)
-		m.register(s, watches)
+		m.register(s, files, watches)
 		files.RegisterReflection(s)
 		m.servers = append(m.servers, s)
 	}
@@ -124,7 +124,7 @@ func serverOptions(more ...grpc.ServerOption) []grpc.ServerOption {
 	}, more...)
 }
 
-func (m *Manager) register(s *grpc.Server, watches *watchapi.Server) {
+func (m *Manager) register(s *grpc.Server, files *descriptors.Files, watches *watchapi.Server) {
 	reads := call.Reader{Node: m.node, Store: m.store}
 	ident := m.node.Identity()
 	cluster := clusterapi.Config{
@@ -138,7 +138,7 @@ func (m *Manager) register(s *grpc.Server, watches *watchapi.Server) {
 	api.RegisterControlServer(s, controlapi.New(m.store, reads))
 	api.RegisterRaftMembershipServer(s, clusterapi.NewMembership(cluster))
 	api.RegisterHealthServer(s, healthServer{})
-	holdfast.RegisterObjectsServer(s, objectapi.New(m.store, reads))
+	holdfast.RegisterObjectsServer(s, objectapi.New(m.store, reads, files))
 	holdfast.RegisterStacksServer(s, stackapi.New(m.store, reads))
 	holdfast.RegisterClusterServer(s, clusterapi.New(cluster))
 	holdfast.RegisterWatchServer(s, watches)

@@ -4,10 +4,8 @@
 package kinds
 
 import (
-	"cmp"
 	"iter"
 	"maps"
-	"slices"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
@@ -31,6 +29,12 @@ type Kind interface {
 	Find(tx store.ReadTx, id string) state.Object
 	// List returns a page of the objects that a selector selects, in the order of their IDs.
 	List(tx store.ReadTx, s *holdfast.Selector, after string, limit int) (Page, error)
+	// ListIn is List in another order.
+	ListIn(tx store.ReadTx, s *holdfast.Selector, o objects.Order, after string, limit int) (Page, error)
+	// Count returns how many objects List would return without a limit.
+	Count(tx store.ReadTx, s *holdfast.Selector, o objects.Order, after string) (uint64, error)
+	// Scan returns all that ListIn would return without a limit, and how many that are.
+	Scan(tx store.ReadTx, s *holdfast.Selector, o objects.Order, after string) (iter.Seq[state.Object], uint64, error)
 	// Matcher compiles a selector. It fails with errkind.Invalid if the kind lacks a field that
 	// the selector asks for.
 	Matcher(s *holdfast.Selector) (Matcher, error)
@@ -43,6 +47,10 @@ type Kind interface {
 	Values(index string, o state.Object) []string
 	// Blank returns an object that has nothing but an ID.
 	Blank(id string) state.Object
+	// Keys returns an object that has only the ID, the Meta and the name of o.
+	Keys(o state.Object) state.Object
+	// Same tells whether two objects are equal but for their Meta.
+	Same(a, b state.Object) bool
 }
 
 // Page is a part of a list.
@@ -50,18 +58,6 @@ type Page struct {
 	Objects   []state.Object
 	Remaining uint64 // objects after it
 }
-
-// Matcher tells whether a selector selects an object of a kind. The zero value selects all.
-type Matcher struct {
-	// If Index is not empty, an object that is selected has one of Values in it.
-	Index  string
-	Values []string
-	by     store.By
-	picks  func(state.Object) bool // nil: all
-}
-
-// Matches tells whether an object is selected. Nil is not.
-func (m Matcher) Matches(o state.Object) bool { return o != nil && (m.picks == nil || m.picks(o)) }
 
 // All returns all kinds, in the order of their numbers.
 func All() []Kind {
@@ -161,6 +157,32 @@ func labelsOf(o state.Object) map[string]string {
 	return labels
 }
 
+// keysOf returns an object that has only the ID, the Meta and the name of o. A name stands where
+// NameOf looks for it first.
+func keysOf(o state.Object, name string) state.Object {
+	named := api.Annotations{Name: name}
+	switch o := o.(type) {
+	case *api.Node:
+		if o.Description != nil && o.Description.Hostname != "" {
+			return &api.Node{ID: o.ID, Meta: o.Meta, Description: &api.NodeDescription{Hostname: name}}
+		}
+		return &api.Node{ID: o.ID, Meta: o.Meta, Spec: api.NodeSpec{Annotations: named}}
+	case *api.Service:
+		return &api.Service{ID: o.ID, Meta: o.Meta, Spec: api.ServiceSpec{Annotations: named}}
+	case *api.Task:
+		return &api.Task{ID: o.ID, Meta: o.Meta, Annotations: named}
+	case *api.Network:
+		return &api.Network{ID: o.ID, Meta: o.Meta, Spec: api.NetworkSpec{Annotations: named}}
+	case *api.Cluster:
+		return &api.Cluster{ID: o.ID, Meta: o.Meta, Spec: api.ClusterSpec{Annotations: named}}
+	case *api.Secret:
+		return &api.Secret{ID: o.ID, Meta: o.Meta, Spec: api.SecretSpec{Annotations: named}}
+	case *api.Config:
+		return &api.Config{ID: o.ID, Meta: o.Meta, Spec: api.ConfigSpec{Annotations: named}}
+	}
+	return nil
+}
+
 // table makes a kind of a store's table.
 type table[T objects.Object[T]] struct {
 	*store.Table[T]
@@ -178,6 +200,16 @@ func (t table[T]) NameOf(o state.Object) string {
 	return ""
 }
 
+// Keys implements Kind.
+func (t table[T]) Keys(o state.Object) state.Object { return keysOf(o, t.NameOf(o)) }
+
+// Same implements Kind.
+func (t table[T]) Same(a, b state.Object) bool {
+	x, ok := a.(T)
+	y, also := b.(T)
+	return ok && also && t.Table.Same(x, y)
+}
+
 // Get implements Kind.
 func (t table[T]) Get(tx store.ReadTx, id, name string) (state.Object, error) {
 	if id != "" {
@@ -191,102 +223,6 @@ func (t table[T]) Find(tx store.ReadTx, id string) state.Object {
 	var zero T
 	if o := t.Table.Get(tx, id); o != zero {
 		return o
-	}
-	return nil
-}
-
-// List implements Kind.
-func (t table[T]) List(tx store.ReadTx, s *holdfast.Selector, after string, limit int) (Page, error) {
-	by, err := t.by(s)
-	if err != nil {
-		return Page{}, err
-	}
-	keep, err := t.keep(s)
-	if err != nil {
-		return Page{}, err
-	}
-	found, _, remaining, err := objects.List(tx, t.Table, by, keep, after, limit)
-	if err != nil {
-		return Page{}, err
-	}
-	p := Page{Objects: make([]state.Object, len(found)), Remaining: remaining}
-	for i, o := range found {
-		p.Objects[i] = o
-	}
-	return p, nil
-}
-
-// Matcher implements Kind.
-func (t table[T]) Matcher(s *holdfast.Selector) (Matcher, error) {
-	by, err := t.by(s)
-	if err != nil {
-		return Matcher{}, err
-	}
-	keep, err := t.keep(s)
-	if err != nil {
-		return Matcher{}, err
-	}
-	return t.matcher(by, keep), nil
-}
-
-func (t table[T]) matcher(by store.By, keep func(T) bool) Matcher {
-	m := Matcher{by: by}
-	if index, values, ok := by.Exact(); ok {
-		m.Index, m.Values = index, values
-	}
-	if keep == nil && by.All() {
-		return m
-	}
-	picked := t.Selected(by)
-	m.picks = func(o state.Object) bool {
-		typed, ok := o.(T)
-		return ok && picked(typed) && (keep == nil || keep(typed))
-	}
-	return m
-}
-
-// Picks implements Kind.
-func (t table[T]) Picks(by store.By) (func(state.Object) bool, error) {
-	if err := t.Check(by); err != nil {
-		return nil, err
-	}
-	return t.matcher(by, nil).Matches, nil
-}
-
-// After implements Kind. What has an index is found in it: it is little, as a rule.
-func (t table[T]) After(tx store.ReadTx, m Matcher, id string) iter.Seq[state.Object] {
-	seq := t.Table.After(tx, id)
-	if m.Index != "" {
-		seq = t.inOrder(tx, m.by, id)
-	}
-	return func(yield func(state.Object) bool) {
-		for o := range seq {
-			if m.Matches(o) && !yield(o) {
-				return
-			}
-		}
-	}
-}
-
-func (t table[T]) inOrder(tx store.ReadTx, by store.By, id string) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		found, err := t.FindAll(tx, by)
-		if err != nil { // cannot be: the matcher was made of it
-			return
-		}
-		slices.SortFunc(found, func(a, b T) int { return cmp.Compare(a.GetID(), b.GetID()) })
-		for _, o := range found {
-			if o.GetID() > id && !yield(o) {
-				return
-			}
-		}
-	}
-}
-
-// Values implements Kind.
-func (t table[T]) Values(index string, o state.Object) []string {
-	if typed, ok := o.(T); ok {
-		return t.Table.Values(index, typed)
 	}
 	return nil
 }

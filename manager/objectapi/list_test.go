@@ -282,7 +282,7 @@ func TestListGoesOnAtAManagerThatIsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &behind{MemoryStore: f.store}
-	resp, err := objectapi.New(b, b).List(t.Context(), &holdfast.ListRequest{
+	resp, err := objectapi.New(b, b, files(t)).List(t.Context(), &holdfast.ListRequest{
 		Kind: holdfast.Kind_KIND_SERVICE, Continue: first.Continue,
 	})
 	if err != nil || len(resp.Objects) != 1 || resp.Revision != first.Revision || resp.Continue != "" {

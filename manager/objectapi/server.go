@@ -1,5 +1,5 @@
-// Package objectapi serves holdfast.v1's Objects: objects of every kind read and changed in
-// one form. It is what controllers are written against.
+// Package objectapi serves holdfast.v1's Objects: objects of every kind, present and past, read
+// and changed in one form. It is what controllers are written against.
 //
 // It keeps no state. A Server may be called from anywhere; the rules for what may be written
 // are those of package objects and run inside the transaction. The data of secrets and the
@@ -8,9 +8,12 @@ package objectapi
 
 import (
 	"context"
+	"errors"
 
 	"holdfast/api/holdfast"
+	"holdfast/internal/descriptors"
 	"holdfast/internal/errkind"
+	"holdfast/internal/fielddiff"
 	"holdfast/manager/kinds"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
@@ -37,29 +40,22 @@ type Server struct {
 	holdfast.UnimplementedObjectsServer
 	store     Store
 	reader    Reader
+	differ    fielddiff.Differ
 	pageBytes int // bound of a page's objects
 }
 
 var _ holdfast.ObjectsServer = (*Server)(nil)
 
-// New returns a server that reads from r and writes to s.
-func New(s Store, r Reader) *Server {
-	return &Server{store: s, reader: r, pageBytes: maxPageBytes}
+// New returns a server that reads from r and writes to s. files describe the objects.
+func New(s Store, r Reader, files *descriptors.Files) *Server {
+	return &Server{store: s, reader: r, differ: fielddiff.New(files), pageBytes: maxPageBytes}
 }
 
 // Get returns one object, by its ID or by its name.
 func (s *Server) Get(ctx context.Context, r *holdfast.GetRequest) (*holdfast.GetResponse, error) {
-	k, err := kinds.Of("kind", r.Kind)
+	k, err := named(r.Kind, r.ID, r.Name)
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case r.ID == "" && r.Name == "":
-		return nil, errkind.Field("id", "is empty, and name is too").On(k.Noun(), "").
-			WithHint("give an ID or a name")
-	case r.ID != "" && r.Name != "":
-		return nil, errkind.Field("name", "is given, and id is too").On(k.Noun(), "").
-			WithHint("give an ID or a name, not both")
 	}
 	tx, err := s.reader.Read(ctx)
 	if err != nil {
@@ -70,4 +66,43 @@ func (s *Server) Get(ctx context.Context, r *holdfast.GetRequest) (*holdfast.Get
 		return nil, err
 	}
 	return &holdfast.GetResponse{Object: objects.Wrap(objects.Redact(o)), Revision: tx.Revision()}, nil
+}
+
+// named returns the kind of an object that a request names by its ID or by its name.
+func named(number holdfast.Kind, id, name string) (kinds.Kind, error) {
+	k, err := kinds.Of("kind", number)
+	switch {
+	case err != nil:
+		return nil, err
+	case id == "" && name == "":
+		return nil, errkind.Field("id", "is empty, and name is too").On(k.Noun(), "").
+			WithHint("give an ID or a name")
+	case id != "" && name != "":
+		return nil, errkind.Field("name", "is given, and id is too").On(k.Noun(), "").
+			WithHint("give an ID or a name, not both")
+	}
+	return k, nil
+}
+
+// at returns the state at a revision that another call told of, which another manager may have
+// served: if it is not applied here yet, a fresh read waits for it.
+func (s *Server) at(ctx context.Context, revision uint64) (store.ReadTx, error) {
+	tx, err := s.store.At(revision)
+	e, ok := errors.AsType[*errkind.Error](err)
+	if !ok || e.Kind != errkind.OutOfRange || e.Now >= revision {
+		return tx, err
+	}
+	if _, err := s.reader.Read(ctx); err != nil {
+		return nil, err
+	}
+	return s.store.At(revision)
+}
+
+// logOf returns the log that a view has been made from.
+func logOf(tx store.ReadTx) (store.Log, error) {
+	log, ok := store.LogOf(tx)
+	if !ok {
+		return store.Log{}, errkind.New(errkind.Internal, "the view of revision %d has no log", tx.Revision())
+	}
+	return log, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
+	"holdfast/internal/descriptors"
 	"holdfast/internal/errkind"
 	"holdfast/manager/objectapi"
 	"holdfast/manager/state"
@@ -20,6 +21,14 @@ type reader struct{ store *store.MemoryStore }
 
 func (r reader) Read(context.Context) (store.ReadTx, error) { return r.store.Root(), nil }
 
+// pinned reads one revision.
+type pinned struct {
+	store    *store.MemoryStore
+	revision uint64
+}
+
+func (p pinned) Read(context.Context) (store.ReadTx, error) { return p.store.At(p.revision) }
+
 // fixture is a server over a store of its own.
 type fixture struct {
 	*objectapi.Server
@@ -27,9 +36,25 @@ type fixture struct {
 	store *store.MemoryStore
 }
 
+// files describe the objects.
+func files(t testing.TB) *descriptors.Files {
+	t.Helper()
+	files, err := descriptors.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
 func newFixture(t testing.TB) *fixture {
 	s := storetest.New(t)
-	return &fixture{objectapi.New(s, reader{s}), t, s}
+	return &fixture{objectapi.New(s, reader{s}, files(t)), t, s}
+}
+
+// at gives the server as it answers a call that asks for one revision.
+func (f *fixture) at(revision uint64) *objectapi.Server {
+	f.t.Helper()
+	return objectapi.New(f.store, pinned{f.store, revision}, files(f.t))
 }
 
 // txn does operations that must succeed.

@@ -188,7 +188,7 @@ func TestTxnReplayed(t *testing.T) {
 // Once the history is compacted, what is gone is given by its ID.
 func TestTxnReplayedAfterCompaction(t *testing.T) {
 	loop := storetest.NewLoop(t, store.Options{MaxLog: 2})
-	f := &fixture{objectapi.New(loop.Store, reader{loop.Store}), t, loop.Store}
+	f := &fixture{objectapi.New(loop.Store, reader{loop.Store}, files(t)), t, loop.Store}
 	gone := f.txn(create(service("gone"))).Objects[0].GetService()
 	r := &holdfast.TxnRequest{Operations: []*holdfast.Operation{
 		remove(holdfast.Kind_KIND_SERVICE, gone.ID), create(service("new")),

@@ -82,36 +82,6 @@ func Redact(o state.Object) state.Object {
 	return o
 }
 
-// Key returns of an object its ID, its meta and its name only.
-func Key(o state.Object) state.Object {
-	switch o := o.(type) {
-	case *api.Node:
-		key := &api.Node{ID: o.ID, Meta: o.Meta, Spec: api.NodeSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-		if o.Description != nil {
-			key.Description = &api.NodeDescription{Hostname: o.Description.Hostname}
-		}
-		return key
-	case *api.Service:
-		return &api.Service{ID: o.ID, Meta: o.Meta, Spec: api.ServiceSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-	case *api.Task:
-		return &api.Task{
-			ID: o.ID, Meta: o.Meta, ServiceID: o.ServiceID, Slot: o.Slot, NodeID: o.NodeID,
-			Annotations: nameOf(&o.Annotations), ServiceAnnotations: nameOf(&o.ServiceAnnotations),
-		}
-	case *api.Network:
-		return &api.Network{ID: o.ID, Meta: o.Meta, Spec: api.NetworkSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-	case *api.Cluster:
-		return &api.Cluster{ID: o.ID, Meta: o.Meta, Spec: api.ClusterSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-	case *api.Secret:
-		return &api.Secret{ID: o.ID, Meta: o.Meta, Spec: api.SecretSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-	case *api.Config:
-		return &api.Config{ID: o.ID, Meta: o.Meta, Spec: api.ConfigSpec{Annotations: nameOf(&o.Spec.Annotations)}}
-	}
-	return nil
-}
-
-func nameOf(a *api.Annotations) api.Annotations { return api.Annotations{Name: a.Name} }
-
 // RedactSecret returns a secret without its data. It shares the rest with s.
 func RedactSecret(s *api.Secret) *api.Secret {
 	if s == nil {

@@ -168,7 +168,7 @@ func (w *watcher) see(c state.Change, t table) {
 	if is {
 		e.Object = objects.Wrap(objects.Redact(c.New))
 	} else {
-		e.Object = objects.Wrap(objects.Key(c.Object()))
+		e.Object = objects.Wrap(t.kind.Keys(c.Object()))
 	}
 	if w.previous && c.Old != nil {
 		e.Previous = objects.Wrap(objects.Redact(c.Old))
