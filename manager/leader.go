@@ -11,9 +11,13 @@ import (
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
 	"holdfast/internal/token"
+	"holdfast/manager/state"
 	"holdfast/manager/state/raft"
 	"holdfast/manager/state/store"
 )
+
+// self is who changes what the leader changes by itself, for the history.
+const self = "manager"
 
 // reconcileInterval is how often the leader looks at which members it can reach.
 const reconcileInterval = time.Second
@@ -83,6 +87,7 @@ func (m *Manager) reconcileOnce(ctx context.Context) error {
 	if ok, err := m.reconciled(peers, st); err != nil || ok {
 		return err
 	}
+	ctx = state.WithRequest(ctx, state.Request{Caller: self})
 	_, err = m.store.Update(ctx, func(tx *store.Tx) error {
 		if err := m.ensureCluster(tx); err != nil {
 			return err

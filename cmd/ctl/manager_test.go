@@ -15,6 +15,7 @@ import (
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/codec"
+	"holdfast/internal/descriptors"
 	"holdfast/internal/errkind"
 	"holdfast/internal/wire"
 	"holdfast/manager/controlapi"
@@ -23,6 +24,7 @@ import (
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
+	"holdfast/manager/watchapi"
 )
 
 // TestManagerScripts runs the scripts of testdata/manager against a manager's real services,
@@ -62,9 +64,16 @@ func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	files, err := descriptors.New()
+	if err != nil {
+		return nil, err
+	}
 	server := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()), grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
-			ctx = state.WithRequest(ctx, state.Request{ID: wire.Incoming(ctx, wire.RequestID), Caller: "test"})
+			ctx = state.WithRequest(ctx, state.Request{
+				ID: wire.Incoming(ctx, wire.RequestID), Caller: "test",
+				Message: wire.UnescapeText(wire.Incoming(ctx, wire.Message)),
+			})
 			reply, err := h(ctx, req)
 			trailer := metadata.Pairs(wire.Revision, wire.FormatRevision(0, s.Status().Revision))
 			if trailerErr := grpc.SetTrailer(ctx, trailer); trailerErr != nil {
@@ -74,10 +83,19 @@ func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
 				return nil, errkind.Status(err).Err()
 			}
 			return reply, nil
+		}), grpc.StreamInterceptor(
+		func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			if err := h(srv, stream); err != nil {
+				return errkind.Status(err).Err()
+			}
+			return nil
 		}))
 	api.RegisterControlServer(server, controlapi.New(s, committed{s}))
-	holdfast.RegisterObjectsServer(server, objectapi.New(s, committed{s}))
+	holdfast.RegisterObjectsServer(server, objectapi.New(s, committed{s}, files))
 	holdfast.RegisterStacksServer(server, stackapi.New(s, committed{s}))
+	holdfast.RegisterWatchServer(server, watchapi.New(watchapi.Config{
+		Store: s, Reader: committed{s}, HasLeader: func() bool { return true },
+	}))
 	var wg sync.WaitGroup
 	wg.Go(func() { server.Serve(l) }) //nolint:errcheck // it ends with Stop
 	return func() { server.Stop(); wg.Wait() }, nil

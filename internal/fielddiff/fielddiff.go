@@ -3,7 +3,8 @@
 //
 // A path goes from the message down: "spec.task.container.image", "spec.annotations.labels[tier]"
 // for a key of a map, "spec.task.container.env[2]" for an element of a list. A key that a path
-// could be misread by is quoted as in Go. The field meta of the message itself is left out.
+// could be misread by is quoted as in Go. Of the message itself the fields are left out that follow
+// from its history: meta, spec_version, previous_spec and previous_spec_version.
 //
 // A value is empty where there is none: in a message or an element that is not there, and where
 // a text, bytes or an optional field are. Numbers, booleans and enums always have a value, 0 and
@@ -168,7 +169,9 @@ func (p pair) diff(depth int) (fields []Field, ok bool) {
 	w := &walk{max: MaxFields}
 	own := p.old.Descriptor().Fields()
 	for i := range own.Len() {
-		if fd := own.Get(i); fd.Name() != "meta" {
+		switch fd := own.Get(i); fd.Name() {
+		case "meta", "spec_version", "previous_spec", "previous_spec_version":
+		default:
 			w.field("", depth-1, fd, p.old, p.new)
 		}
 	}

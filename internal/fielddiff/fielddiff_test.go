@@ -69,6 +69,15 @@ func TestDiff(t *testing.T) {
 		change func(*api.Service)
 		want   []string
 	}{
+		"what follows from the history is left out": {
+			func(s *api.Service) {
+				s.PreviousSpec = s.Spec.Copy()
+				s.Meta.Version.Index, s.SpecVersion = 2, &api.Version{Index: 2}
+				s.PreviousSpecVersion = &api.Version{Index: 1}
+				container(s).Image = "app:2"
+			},
+			[]string{`spec.task.container.image: "app:1" -> "app:2"`},
+		},
 		"nothing":  {nil, nil},
 		"the meta": {func(s *api.Service) { s.Meta.Version.Index = 7; s.Meta.UpdatedAt = &types.Timestamp{Seconds: 1} }, nil},
 		"a text": {
