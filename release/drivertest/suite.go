@@ -70,6 +70,7 @@ func Run(t *testing.T, start Start) {
 		"UpdateBody":             testUpdateBody,
 		"UpdateErrors":           testUpdateErrors,
 		"UpdateAtOnce":           testUpdateAtOnce,
+		"UpdateWithTheSame":      testUpdateWithTheSame,
 		"Delete":                 testDelete,
 		"DeleteErrors":           testDeleteErrors,
 		"VersionsDoNotComeAgain": testVersionsDoNotComeAgain,

@@ -64,6 +64,19 @@ func testUpdateBody(f *fixture) {
 	}
 }
 
+// An update that gives a record what it has is a change like any other: of two, one is late.
+func testUpdateWithTheSame(f *fixture) {
+	r := Record(Key("web", 1), driver.StatusDeployed, "x")
+	first := f.create(r)
+	r.Body = nil
+	second := f.update(first.Version, r)
+	if second.Version == first.Version {
+		f.t.Errorf("the version %d stays", first.Version)
+	}
+	_, err := f.Update(f.t.Context(), first.Version, r)
+	f.wants(err, errkind.OutOfSequence, "", r.Key)
+}
+
 func testUpdateErrors(f *fixture) {
 	r := Record(Key("web", 1), driver.StatusDeployed, "x")
 	_, err := f.Update(f.t.Context(), 1, r)

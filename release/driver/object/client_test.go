@@ -2,8 +2,11 @@ package object_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,13 +20,8 @@ import (
 	"holdfast/release/drivertest"
 )
 
-// cluster is a manager of this process, and a client of it.
-type cluster struct {
-	client *client.Client
-	stop   func()
-}
-
-func newCluster(t testing.TB) *cluster {
+// startManager runs a manager in this process until the test ends, and returns its socket.
+func startManager(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	ready := make(chan manager.Ready, 1)
@@ -38,49 +36,112 @@ func newCluster(t testing.TB) *cluster {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
-	stop := sync.OnceFunc(func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("manager: %v", err)
 		}
 	})
-	t.Cleanup(stop)
-	c := &cluster{stop: stop}
 	select {
 	case r := <-ready:
-		c.client, err = client.New(client.Options{
-			Endpoints: []string{"unix://" + r.Control}, ConnectWait: time.Millisecond, RetryFor: time.Minute,
-		})
-	case <-time.After(time.Minute):
-		t.Fatal("the manager does not get ready")
+		return r.Control
+	case err := <-done:
+		done <- err
+		t.Fatalf("manager: %v", err)
 	}
+	panic("unreachable")
+}
+
+// wire connects a client to a socket until it is cut.
+type wire struct {
+	socket string
+
+	mu    sync.Mutex
+	conns []net.Conn
+	isCut bool
+}
+
+func (w *wire) dial(ctx context.Context, _ string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.isCut {
+		return nil, errors.New("cut")
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "unix", w.socket)
+	if err == nil {
+		w.conns = append(w.conns, c)
+	}
+	return c, err
+}
+
+func (w *wire) cut(testing.TB) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.isCut = true
+	for _, c := range w.conns {
+		c.Close() //nolint:errcheck,gosec // it is to break
+	}
+}
+
+// connect makes a client of the manager at a socket.
+func connect(t testing.TB, socket string) (*client.Client, *wire) {
+	t.Helper()
+	w := &wire{socket: socket}
+	c, err := client.New(client.Options{
+		Endpoints: []string{"unix://" + socket}, ConnectWait: time.Millisecond, RetryFor: time.Minute, Dial: w.dial,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.client.Close(); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return c, w
+}
+
+// newCluster makes a client of a manager of its own.
+func newCluster(t testing.TB) *client.Client {
+	c, _ := connect(t, startManager(t))
 	return c
+}
+
+// empty removes all configs.
+func empty(t testing.TB, s object.Store) {
+	t.Helper()
+	var ops []object.Op
+	for o, err := range s.List(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops = append(ops, object.Op{Do: object.Remove, Object: object.Object{ID: o.ID}})
+	}
+	for some := range slices.Chunk(ops, 50) {
+		if _, err := s.Write(t.Context(), some); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // The whole way: a client, gRPC, and a manager with raft and its disk.
 func TestDriverOnCluster(t *testing.T) {
+	socket := startManager(t)
 	drivertest.Run(t, func(t testing.TB, clock func() time.Time) drivertest.Backend {
-		c := newCluster(t)
-		s := object.NewClient(c.client)
+		c, w := connect(t, socket)
+		s := object.NewClient(c)
+		empty(t, s) // of the test before
 		return drivertest.Backend{
 			Open:    func(testing.TB) driver.Driver { return newDriver(s, clock) },
 			Corrupt: func(t testing.TB, key driver.Key) { spoil(t, s, key) },
-			Stop:    func(testing.TB) { c.stop() },
+			Stop:    w.cut,
 			Slow:    true,
 		}
 	})
 }
 
 func TestSweepOnCluster(t *testing.T) {
-	s := object.NewClient(newCluster(t).client)
+	s := object.NewClient(newCluster(t))
 	p := planner()
 	d := newDriver(s, func() time.Time { return time.Now().Add(time.Hour) })
 	if _, err := d.Create(t.Context(), staged(1, 'a')); err != nil {
@@ -113,7 +174,7 @@ func TestSweepOnCluster(t *testing.T) {
 
 // A config that the driver did not make is none of its business.
 func TestForeignConfigs(t *testing.T) {
-	s := object.NewClient(newCluster(t).client)
+	s := object.NewClient(newCluster(t))
 	if _, err := s.Write(t.Context(), []object.Op{{Do: object.Create, Object: object.Object{
 		Name: "app.conf", Labels: map[string]string{"team": "shop"}, Data: []byte("x"),
 	}}}); err != nil {
@@ -132,7 +193,7 @@ func TestForeignConfigs(t *testing.T) {
 }
 
 func BenchmarkListCluster(b *testing.B) {
-	s := object.NewClient(newCluster(b).client)
+	s := object.NewClient(newCluster(b))
 	drivertest.BenchmarkList(b, newDriver(s, time.Now))
 }
 
