@@ -5,21 +5,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/command"
 	"holdfast/internal/cli"
 )
 
 func newLs(env *command.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "ls [flags]",
-		Aliases: []string{"list"},
-		Short:   "List members",
-		Args:    command.NoArgs,
-		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			return runLs(ctx, env, c)
-		}),
-	}
+	return command.Relist{
+		Use: "ls [flags]", Short: "List members", Kinds: []holdfast.Kind{holdfast.Kind_KIND_NODE}, List: runLs,
+	}.New(env)
 }
 
 func runLs(ctx context.Context, env *command.Env, c *client.Client) error {

@@ -13,19 +13,20 @@ import (
 )
 
 func newLs(env *command.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "ls [flags]",
-		Aliases: []string{"list"},
-		Short:   "List stacks",
-		Args:    command.NoArgs,
-		RunE: env.Run(func(ctx context.Context, c *client.Client, _ []string) error {
-			r, err := c.Stacks().List(ctx, &holdfast.ListStacksRequest{})
-			if err != nil {
-				return err
-			}
-			return cli.PrintList(env.Printer(), view(), r.Stacks)
-		}),
+	return command.Relist{
+		Use: "ls [flags]", Short: "List stacks", List: runLs,
+		Kinds: []holdfast.Kind{
+			holdfast.Kind_KIND_SERVICE, holdfast.Kind_KIND_NETWORK, holdfast.Kind_KIND_SECRET, holdfast.Kind_KIND_CONFIG,
+		},
+	}.New(env)
+}
+
+func runLs(ctx context.Context, env *command.Env, c *client.Client) error {
+	r, err := c.Stacks().List(ctx, &holdfast.ListStacksRequest{})
+	if err != nil {
+		return err
 	}
+	return cli.PrintList(env.Printer(), view(), r.Stacks)
 }
 
 // view says how stacks look. A stack has no ID; its name is unique.

@@ -42,7 +42,7 @@ func (s server) Watch(stream holdfast.Watch_WatchServer) error {
 }
 
 // serve returns a client of a server that lives as long as the test.
-func serve(t *testing.T, s server) *client.Client {
+func serve(t *testing.T, s holdfast.WatchServer) *client.Client {
 	l := bufconn.Listen(1 << 16)
 	g := grpc.NewServer(grpc.ForceServerCodecV2(codec.New()),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second})) // as managers do
