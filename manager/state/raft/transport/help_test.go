@@ -119,6 +119,7 @@ type world struct {
 	listeners map[string]*bufconn.Listener
 	dials     map[string]int
 	removed   []uint64
+	options   []grpc.DialOption // beside those that each connection has
 }
 
 func newWorld(t *testing.T) *world {
@@ -193,7 +194,7 @@ func (w *world) dial(addr string) (*grpc.ClientConn, error) {
 	w.mu.Lock()
 	w.dials[addr]++
 	w.mu.Unlock()
-	return grpc.NewClient("passthrough:///"+addr,
+	return grpc.NewClient("passthrough:///"+addr, append(w.options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec.New()), grpc.MaxCallSendMsgSize(math.MaxInt32)),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
@@ -204,7 +205,7 @@ func (w *world) dial(addr string) (*grpc.ClientConn, error) {
 				return nil, errors.New("nobody listens")
 			}
 			return l.DialContext(ctx)
-		}))
+		}))...)
 }
 
 func (w *world) dialed(addr string) int {

@@ -23,6 +23,9 @@ const (
 	maxBackoff = time.Second
 )
 
+// endWait bounds how long it is waited for why a stream ended.
+const endWait = time.Second
+
 // peer is one other member, at one address.
 type peer struct {
 	transport *Transport
@@ -201,7 +204,7 @@ func (p *peer) connect() error {
 		if len(batch) > 0 {
 			switch err := p.send(stream, batch); {
 			case errors.Is(err, io.EOF): // it only says that the peer ended the stream
-				return <-ended
+				return whyEnded(ended)
 			case err != nil:
 				return err
 			}
@@ -212,6 +215,18 @@ func (p *peer) connect() error {
 		case err := <-ended:
 			return err
 		}
+	}
+}
+
+// whyEnded returns why a stream ended, if that comes. It does not if gRPC opened the stream anew,
+// by itself, at the moment in which it told the sender that the old one is over: then it must be
+// given up, or nothing would be sent to the peer any more.
+func whyEnded(ended <-chan error) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(endWait):
+		return errors.New("the stream ended, and nobody said why")
 	}
 }
 

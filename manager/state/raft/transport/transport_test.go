@@ -1,13 +1,17 @@
 package transport
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/grpc"
 
 	"holdfast/api/holdfast"
 )
@@ -126,6 +130,44 @@ func TestPeerComesBack(t *testing.T) {
 		time.Sleep(time.Second)
 		if got, _, _ := b.node.look(); !slices.Equal(got, []string{"MsgApp 2", "MsgApp 3"}) {
 			t.Errorf("after a restart: got %v", got)
+		}
+	})
+}
+
+// halfEnded is a stream whose sender is told, once, that it is over, while its receiver is not.
+type halfEnded struct {
+	grpc.ClientStream
+	told *atomic.Bool
+}
+
+func (s halfEnded) SendMsg(m any) error {
+	if err := s.ClientStream.SendMsg(m); err != nil || s.told.Swap(true) {
+		return err
+	}
+	return io.EOF
+}
+
+// gRPC can tell a sender that its stream is over, and open it anew by itself, so that the receiver
+// is told nothing. The peer is not lost for that.
+func TestStreamThatHalfEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		told := new(atomic.Bool)
+		w.options = append(w.options, grpc.WithStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				s, err := streamer(ctx, desc, cc, method, opts...)
+				return halfEnded{s, told}, err
+			}))
+		a, b := w.end(1, "a"), w.end(2, "b").listen()
+		a.SetPeers(peers(a, b))
+		a.Send([]*pb.Message{message(1, 2, 1, 10)})
+		time.Sleep(time.Minute)
+		if _, unreachable, _ := a.node.look(); unreachable != 1 || !told.Load() {
+			t.Errorf("reported unreachable %d times", unreachable)
+		}
+		a.Send([]*pb.Message{message(1, 2, 2, 10)})
+		time.Sleep(time.Second)
+		if got, _, _ := b.node.look(); !slices.Equal(got, []string{"MsgApp 1", "MsgApp 2"}) {
+			t.Errorf("got %v", got)
 		}
 	})
 }
