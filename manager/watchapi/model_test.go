@@ -193,6 +193,7 @@ type seen struct {
 	request *holdfast.CreateWatcher
 	created uint64
 	at      uint64 // all up to here was seen
+	synced  bool
 	events  map[uint64]string
 	view    map[string]bool // IDs that are there, of a watcher that had the initial ones
 	ended   string
@@ -230,8 +231,10 @@ func (m *model) watchSome(r *rand.Rand) error {
 		case p != nil && msg.WatcherID == 0 && msg.Revision >= m.revisions:
 			live = 0
 		case p != nil && msg.WatcherID == 0:
-			for _, s := range watchers {
-				s.at = max(s.at, msg.Revision)
+			for _, s := range watchers { // it speaks of those that are synced
+				if s.synced && s.ended == "" {
+					s.at = max(s.at, msg.Revision)
+				}
 			}
 		default:
 			s := watchers[msg.WatcherID]
@@ -309,6 +312,7 @@ func (s *seen) take(msg *holdfast.WatchResponse) error {
 			s.at = msg.Revision
 		}
 	default:
+		s.synced = s.synced || msg.GetSynced() != nil
 		s.at = max(s.at, msg.Revision)
 	}
 	return nil
@@ -335,7 +339,7 @@ func (m *model) check(s *seen) error {
 	}
 	for revision, line := range want {
 		if revision <= upTo && s.events[revision] != line {
-			return fmt.Errorf("at %d: got%s, want%s", revision, s.events[revision], line)
+			return fmt.Errorf("at %d: got%s, want%s (created %d, at %d, ended %q, synced %v, all %v)", revision, s.events[revision], line, s.created, s.at, s.ended, s.synced, s.events)
 		}
 	}
 	for revision, line := range s.events {

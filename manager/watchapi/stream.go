@@ -91,20 +91,21 @@ func (w *stream) run(local bool) error {
 				}
 			}
 		}
+		do := func() error { return nil }
 		select {
 		case job, ok := <-w.jobs:
-			err = w.do(job, ok)
+			do = func() error { return w.do(job, ok) }
 		case <-ticker.C:
-			err = w.tick(local)
+			do = func() error { return w.tick(local) }
 		case <-w.conn.Context().Done():
-			err = w.conn.Context().Err()
+			do = w.conn.Context().Err
 		case <-wake:
 		case <-busy:
 		}
-		if wake != nil {
+		if wake != nil { // first: what the group slept through is not what a new watcher may miss
 			w.at = max(w.at, w.waker.Wake())
 		}
-		if err != nil {
+		if err := do(); err != nil {
 			return err
 		}
 	}

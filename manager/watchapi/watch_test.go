@@ -42,6 +42,15 @@ func TestWatch(t *testing.T) {
 			f.put("service c")
 			w.want("1@3 events +c", "2@3 events +c", "3@3 events +c")
 		}},
+		{"a start in what others slept through", func(f *fixture, w *watching) {
+			w.create(&holdfast.CreateWatcher{Kinds: []holdfast.Kind{holdfast.Kind_KIND_TASK}})
+			w.want("1@0 created", "1@0 synced")
+			f.put("service a")
+			f.put("service b")
+			f.put("service c")
+			w.create(&holdfast.CreateWatcher{Start: after(1)})
+			w.want("2@1 created", "2@2 events +b", "2@3 events +c", "2@3 synced")
+		}},
 		{"a start in the future gets nothing older", func(f *fixture, w *watching) {
 			w.create(&holdfast.CreateWatcher{Start: from(3)})
 			w.create(&holdfast.CreateWatcher{Start: after(0)})
