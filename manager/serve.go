@@ -139,7 +139,7 @@ func (m *Manager) register(s *grpc.Server, files *descriptors.Files, watches *wa
 	api.RegisterRaftMembershipServer(s, clusterapi.NewMembership(cluster))
 	api.RegisterHealthServer(s, healthServer{})
 	holdfast.RegisterObjectsServer(s, objectapi.New(m.store, reads, files))
-	holdfast.RegisterStacksServer(s, stackapi.New(m.store, reads))
+	holdfast.RegisterStacksServer(s, stackapi.New(m.store, reads, files))
 	holdfast.RegisterClusterServer(s, clusterapi.New(cluster))
 	holdfast.RegisterWatchServer(s, watches)
 	api.RegisterWatchServer(s, watchapi.NewSwarm(watches))

@@ -7,6 +7,7 @@ import (
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/manager/state/store"
+	"holdfast/release/driver/object"
 )
 
 // crowd fills a store with services of 1,000 other stacks.
@@ -70,4 +71,64 @@ func find(b *testing.B, f *fixture, by store.By) {
 			b.Fatalf("found %d", found)
 		}
 	}
+}
+
+// BenchmarkReleases measures 1,000 releases: of one stack, and the newest of 1,000 stacks. It
+// reads heads alone: there is no body.
+func BenchmarkReleases(b *testing.B) {
+	f := newFixture(b)
+	for n := range uint64(1000) {
+		r := scaled("a", 1+n)
+		r.MaxHistory = 1000
+		f.deploy(r)
+	}
+	for n := range 1000 {
+		f.deploy(&holdfast.DeployRequest{Name: fmt.Sprint("s", n), Services: []api.ServiceSpec{serviceSpec(fmt.Sprintf("s%d_web", n))}})
+	}
+	for left := store.MaxOperations; left == store.MaxOperations; {
+		f.update(func(tx *store.Tx) (err error) { left, err = dropBodies(tx); return err })
+	}
+	b.Run("history", func(b *testing.B) {
+		for b.Loop() {
+			if resp := must(f.History(b.Context(), &holdfast.StackHistoryRequest{Name: "a"})); len(resp.Releases) != 1000 {
+				b.Fatalf("%d releases", len(resp.Releases))
+			}
+		}
+	})
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			resp := must(f.List(b.Context(), &holdfast.ListStacksRequest{}))
+			if len(resp.Stacks) != 1001 || resp.Stacks[7].Release.GetStatus() != "deployed" {
+				b.Fatalf("%d stacks", len(resp.Stacks))
+			}
+		}
+	})
+	b.Run("deploy-changed", func(b *testing.B) { // with a history of 10
+		for n := uint64(1); b.Loop(); n++ {
+			f.deploy(scaled("b", n%100_000+1))
+		}
+	})
+	b.Run("deploy-unchanged", func(b *testing.B) {
+		r := scaled("c", 1)
+		f.deploy(r)
+		for b.Loop() {
+			f.deploy(r)
+		}
+	})
+}
+
+// dropBodies removes as many bodies of records as a transaction can, and returns how many.
+func dropBodies(tx *store.Tx) (int, error) {
+	var gone []string
+	for o := range must(store.Secrets.Find(tx, store.ByNamePrefix(object.Names))) {
+		if p, ok := object.PartOf(o.Spec.Annotations.Labels); ok && !p.Head && !p.Mark && len(gone) < store.MaxOperations {
+			gone = append(gone, o.ID)
+		}
+	}
+	for _, id := range gone {
+		if _, err := store.Secrets.Delete(tx, id); err != nil {
+			return 0, err
+		}
+	}
+	return len(gone), nil
 }

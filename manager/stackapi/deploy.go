@@ -8,6 +8,7 @@ import (
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
 	"holdfast/manager/objects"
+	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 )
 
@@ -18,33 +19,57 @@ const maxPasses = 8
 type deployment struct {
 	tx      *store.Tx
 	stack   string
+	request state.Request // who asked, and why
+	dry     bool          // all will be given up
 	changes []*holdfast.StackChange
-	written int // changes that are not UNCHANGED
+	updates []update // of a dry run
+	written int      // changes that are not UNCHANGED
+	bytes   int      // of what was created and updated
+
+	// The releases that there are, and the number of the one that is deployed in the end.
+	records records
+	number  uint64
+	// The release that is deployed again, and the IDs of the secrets and configs that it had.
+	source    uint64
+	sourceIDs map[string]bool
 
 	// What services may refer to, by name without case.
 	networks, secrets, configs map[string]referent
+	// The names of the secrets and configs that were placed, by the stack's names, and the IDs
+	// of these and of the stack's own that it calls external.
+	secretNames, configNames map[string]string
+	ids                      []string
 	// IDs of the services that were the stack's when the transaction began.
 	ownServices map[string]bool
+}
+
+// update is an object before and after its update.
+type update struct {
+	change        *holdfast.StackChange
+	before, after *entry
 }
 
 // run makes the stack's objects what is wanted. Services go before others come, so that their
 // ports are free; what services can refer to comes before them and goes after them.
 func (d *deployment) run(want *desired) (err error) {
+	if err := d.expected(want.expect); err != nil {
+		return err
+	}
 	if err := d.findExternal(want); err != nil {
 		return err
 	}
 	if d.ownServices, err = idsOf(d.tx, services(), d.stack); err != nil {
 		return err
 	}
+	d.secretNames, d.configNames = map[string]string{}, map[string]string{}
 	for _, step := range []func() error{
-		func() error { return removeOthers(d, services(), want.services) },
+		func() error { return removeOthers(d, services(), want.services, want.keepOthers) },
 		func() error { return placeAll(d, networks(), want.networks, d.networks) },
-		func() error { return placeAll(d, secrets(), want.secrets, d.secrets) },
-		func() error { return placeAll(d, configs(), want.configs, d.configs) },
+		func() error { return placeContents(d, secrets(), want.secrets, d.secrets, d.secretNames) },
+		func() error { return placeContents(d, configs(), want.configs, d.configs, d.configNames) },
 		func() error { return d.placeServices(want.services.specs) },
-		func() error { return removeOthers(d, secrets(), want.secrets) },
-		func() error { return removeOthers(d, configs(), want.configs) },
-		func() error { return removeOthers(d, d.networkKind(), want.networks) },
+		func() error { return removeOthers(d, d.networkKind(), want.networks, want.keepOthers) },
+		func() error { return d.release(want) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -119,10 +144,10 @@ func place[T objects.Object[T], S any](d *deployment, k kind[T, S], path string,
 		if err != nil {
 			return zero, within(err, path, noun, name)
 		}
-		d.add(k.change(holdfast.StackChange_CREATED, o))
+		d.add(k.change(holdfast.StackChange_CREATED, o), o)
 		return o, nil
 	}
-	if stack := k.annotations(k.spec(have)).Labels[store.StackLabel]; stack != d.stack {
+	if stack := k.labels(have)[store.StackLabel]; stack != d.stack {
 		return zero, taken(path, noun, k.table.Name(have), have.GetID(), stack)
 	}
 	differs, err := k.differs(path, k.spec(have), want)
@@ -130,7 +155,7 @@ func place[T objects.Object[T], S any](d *deployment, k kind[T, S], path string,
 		return zero, within(err, "", noun, name)
 	}
 	if !differs {
-		d.add(k.change(holdfast.StackChange_UNCHANGED, have))
+		d.add(k.change(holdfast.StackChange_UNCHANGED, have), have)
 		return have, nil
 	}
 	if err := d.room(); err != nil {
@@ -141,12 +166,13 @@ func place[T objects.Object[T], S any](d *deployment, k kind[T, S], path string,
 	if err != nil {
 		return zero, within(err, path, noun, name)
 	}
-	action := holdfast.StackChange_UPDATED
-	if after := o.GetMeta(); after.Version.Index == before.Version.Index {
-		action = holdfast.StackChange_UNCHANGED // it was wanted in another form
+	if after := o.GetMeta(); after.Version.Index == before.Version.Index { // it was wanted in another form
+		d.add(k.change(holdfast.StackChange_UNCHANGED, o), o)
+		return o, nil
 	}
-	d.add(k.change(action, o))
-	return o, nil
+	change := k.change(holdfast.StackChange_UPDATED, o)
+	d.add(change, o)
+	return o, updated(d, k, change, have, o)
 }
 
 // taken says that a name belongs to an object outside the stack.
@@ -159,9 +185,9 @@ func taken(path, noun, name, id, stack string) error {
 	return e.On(noun, name).WithHint("choose another name, or remove that %s first", noun)
 }
 
-// removeOthers removes the stack's objects of a kind that are not wanted. One that is named as
-// external is wanted, but not by its spec: it stays as it is.
-func removeOthers[T objects.Object[T], S any](d *deployment, k kind[T, S], want wanted[S]) error {
+// removeOthers removes the stack's objects of a kind that are not wanted, unless others are
+// kept. One that is named as external is wanted, but not by its spec: it stays as it is.
+func removeOthers[T objects.Object[T], S any](d *deployment, k kind[T, S], want wanted[S], keep bool) error {
 	have, err := k.table.FindAll(d.tx, store.ByStack(d.stack))
 	if err != nil {
 		return err
@@ -176,26 +202,57 @@ func removeOthers[T objects.Object[T], S any](d *deployment, k kind[T, S], want 
 	for _, o := range have {
 		switch name := strings.ToLower(k.table.Name(o)); {
 		case placed[name]:
-		case external[name]:
-			d.add(k.change(holdfast.StackChange_UNCHANGED, o))
+		case external[name], keep:
+			d.add(k.change(holdfast.StackChange_UNCHANGED, o), o)
 		default:
-			if err := d.room(); err != nil {
+			if err := removeOne(d, k, o); err != nil {
 				return err
 			}
-			if _, err := k.remove(d.tx, o.GetID()); err != nil {
-				return within(err, "", k.table.Noun(), k.table.Name(o))
-			}
-			d.add(k.change(holdfast.StackChange_REMOVED, o))
 		}
 	}
 	return nil
 }
 
-func (d *deployment) add(c *holdfast.StackChange) {
-	d.changes = append(d.changes, c)
-	if c.Action != holdfast.StackChange_UNCHANGED {
-		d.written++
+// removeOne removes an object of the stack.
+func removeOne[T objects.Object[T], S any](d *deployment, k kind[T, S], o T) error {
+	if err := d.room(); err != nil {
+		return err
 	}
+	if _, err := k.remove(d.tx, o.GetID()); err != nil {
+		return within(err, "", k.table.Noun(), k.table.Name(o))
+	}
+	d.add(k.change(holdfast.StackChange_REMOVED, o), o)
+	return nil
+}
+
+// add notes what was done to an object.
+func (d *deployment) add(c *holdfast.StackChange, o state.Object) {
+	d.changes = append(d.changes, c)
+	switch c.Action {
+	case holdfast.StackChange_UNCHANGED:
+		return
+	case holdfast.StackChange_CREATED, holdfast.StackChange_UPDATED:
+		d.bytes += o.Size()
+	case holdfast.StackChange_REMOVED:
+	}
+	d.written++
+}
+
+// updated notes what an update did, for a dry run to tell.
+func updated[T objects.Object[T], S any](d *deployment, k kind[T, S], c *holdfast.StackChange, before, after T) error {
+	if !d.dry {
+		return nil
+	}
+	u := update{change: c}
+	var err error
+	if u.before, err = liveEntry(d.tx, k, d.stack, before); err != nil {
+		return err
+	}
+	if u.after, err = liveEntry(d.tx, k, d.stack, after); err != nil {
+		return err
+	}
+	d.updates = append(d.updates, u)
+	return nil
 }
 
 // room refuses a change that the transaction has no room for.

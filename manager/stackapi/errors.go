@@ -42,3 +42,14 @@ func hinted(err error, stack, hint string) error {
 	at := *e
 	return at.On("stack", stack).WithHint("%s", hint)
 }
+
+// inField puts the path of a message before the path of a field in it.
+func inField(err error, path string) error {
+	e, ok := errors.AsType[*errkind.Error](err)
+	if !ok || e.Field == "" {
+		return err
+	}
+	at := *e
+	at.Field = path + "." + e.Field
+	return &at
+}

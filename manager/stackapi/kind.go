@@ -1,7 +1,6 @@
 package stackapi
 
 import (
-	"bytes"
 	"reflect"
 	"strings"
 
@@ -19,13 +18,39 @@ type kind[T objects.Object[T], S any] struct {
 	external    string // of the request, with the names of those outside the stack
 	spec        func(T) *S
 	annotations func(*S) *api.Annotations
+	// object is an object that has nothing but a spec.
+	object func(*S) message
 
 	create func(*store.Tx, *S) (T, error)
 	update func(tx *store.Tx, id string, version *api.Version, spec *S) (T, error)
 	remove func(tx *store.Tx, id string) (T, error)
 	// differs tells whether an object must be updated to the wanted spec. It fails if the
-	// difference is in what does not change; path is where the request has the spec.
+	// difference is in what does not change; path is where the request has the spec. Contents
+	// have none: what differs is another object.
 	differs func(path string, have, want *S) (bool, error)
+
+	contents *contents[S]
+}
+
+// contents is what a kind has whose objects are named data: secrets and configs.
+type contents[S any] struct {
+	staged string // field of the request, with the names of staged objects
+	users  func(id string) store.By
+	data   func(*S) *[]byte
+	// rest is the spec without name, labels and data, and whether anything is left.
+	rest func(*S) (rest message, more bool)
+	// same tells whether two specs have all but name and labels in common.
+	same func(a, b *S) bool
+	// given tells whether a spec says where the data comes from.
+	given func(*S) bool
+	// told tells whether what the data is may be told, by its digest.
+	told bool
+}
+
+// message is one of our messages.
+type message interface {
+	Marshal() ([]byte, error)
+	Equal(other any) bool
 }
 
 func services() kind[*api.Service, api.ServiceSpec] {
@@ -33,6 +58,7 @@ func services() kind[*api.Service, api.ServiceSpec] {
 		table: store.Services, field: "services",
 		spec:        func(o *api.Service) *api.ServiceSpec { return &o.Spec },
 		annotations: func(s *api.ServiceSpec) *api.Annotations { return &s.Annotations },
+		object:      func(s *api.ServiceSpec) message { return &api.Service{Spec: *s} },
 		create:      objects.CreateService, update: objects.UpdateService, remove: objects.RemoveService,
 		differs: differentService,
 	}
@@ -43,35 +69,60 @@ func networks() kind[*api.Network, api.NetworkSpec] {
 		table: store.Networks, field: "networks", external: "external_networks",
 		spec:        func(o *api.Network) *api.NetworkSpec { return &o.Spec },
 		annotations: func(s *api.NetworkSpec) *api.Annotations { return &s.Annotations },
+		object:      func(s *api.NetworkSpec) message { return &api.Network{Spec: *s} },
 		create:      objects.CreateNetwork, remove: objects.RemoveNetwork,
 		differs: differentNetwork,
 	}
 }
 
 func secrets() kind[*api.Secret, api.SecretSpec] {
+	bare := func(s *api.SecretSpec) *api.SecretSpec {
+		c := *s
+		c.Annotations.Name, c.Annotations.Labels = "", nil
+		return &c
+	}
 	return kind[*api.Secret, api.SecretSpec]{
 		table: store.Secrets, field: "secrets", external: "external_secrets",
 		spec:        func(o *api.Secret) *api.SecretSpec { return &o.Spec },
 		annotations: func(s *api.SecretSpec) *api.Annotations { return &s.Annotations },
+		object:      func(s *api.SecretSpec) message { return &api.Secret{Spec: *s} },
 		create:      objects.CreateSecret, update: objects.UpdateSecret, remove: objects.RemoveSecret,
-		differs: func(path string, have, want *api.SecretSpec) (bool, error) {
-			plain := *want
-			plain.Annotations.Labels = have.Annotations.Labels
-			return differentData(path, "secret", have, &plain, have.Data, want.Data, !have.Equal(want))
+		contents: &contents[api.SecretSpec]{
+			staged: "staged_secrets", users: store.BySecretID,
+			data: func(s *api.SecretSpec) *[]byte { return &s.Data },
+			rest: func(s *api.SecretSpec) (message, bool) {
+				rest := bare(s)
+				rest.Data = nil
+				return rest, !rest.Equal(&api.SecretSpec{})
+			},
+			same:  func(a, b *api.SecretSpec) bool { return bare(a).Equal(bare(b)) },
+			given: func(s *api.SecretSpec) bool { return len(s.Data) > 0 || s.Driver != nil },
 		},
 	}
 }
 
 func configs() kind[*api.Config, api.ConfigSpec] {
+	bare := func(s *api.ConfigSpec) *api.ConfigSpec {
+		c := *s
+		c.Annotations.Name, c.Annotations.Labels = "", nil
+		return &c
+	}
 	return kind[*api.Config, api.ConfigSpec]{
 		table: store.Configs, field: "configs", external: "external_configs",
 		spec:        func(o *api.Config) *api.ConfigSpec { return &o.Spec },
 		annotations: func(s *api.ConfigSpec) *api.Annotations { return &s.Annotations },
+		object:      func(s *api.ConfigSpec) message { return &api.Config{Spec: *s} },
 		create:      objects.CreateConfig, update: objects.UpdateConfig, remove: objects.RemoveConfig,
-		differs: func(path string, have, want *api.ConfigSpec) (bool, error) {
-			plain := *want
-			plain.Annotations.Labels = have.Annotations.Labels
-			return differentData(path, "config", have, &plain, have.Data, want.Data, !have.Equal(want))
+		contents: &contents[api.ConfigSpec]{
+			staged: "staged_configs", users: store.ByConfigID, told: true,
+			data: func(s *api.ConfigSpec) *[]byte { return &s.Data },
+			rest: func(s *api.ConfigSpec) (message, bool) {
+				rest := bare(s)
+				rest.Data = nil
+				return rest, !rest.Equal(&api.ConfigSpec{})
+			},
+			same:  func(a, b *api.ConfigSpec) bool { return bare(a).Equal(bare(b)) },
+			given: func(s *api.ConfigSpec) bool { return len(s.Data) > 0 },
 		},
 	}
 }
@@ -116,20 +167,6 @@ func differentNetwork(path string, have, want *api.NetworkSpec) (bool, error) {
 		WithHint("give the network another name, or remove the stack and deploy it again")
 }
 
-// differentData is differs for secrets and configs, of which only labels change. plain is the
-// wanted spec with the labels of the object; no value of either is told.
-func differentData[S any](path, noun string, have, plain *S, old, data []byte, differs bool) (bool, error) {
-	hint := "give the " + noun + " another name, such as one that ends in the number of its version"
-	if !bytes.Equal(old, data) {
-		return false, errkind.Field(path+".data", "data differs, and a %s does not change", noun).WithHint("%s", hint)
-	}
-	found := differences(reflect.ValueOf(have), reflect.ValueOf(plain))
-	if len(found) == 0 {
-		return differs, nil
-	}
-	return false, errkind.Field(path+found[0].path, "differs, and only labels of a %s change", noun).WithHint("%s", hint)
-}
-
 // change says what was done to an object.
 func (k kind[T, S]) change(action holdfast.StackChange_Action, o T) *holdfast.StackChange {
 	return &holdfast.StackChange{Action: action, Kind: k.table.Kind(), ID: o.GetID(), Name: k.table.Name(o)}
@@ -144,3 +181,6 @@ func (k kind[T, S]) named(tx store.ReadTx, name string) (T, error) {
 	}
 	return o, err
 }
+
+// labels returns the labels of an object.
+func (k kind[T, S]) labels(o T) map[string]string { return k.annotations(k.spec(o)).Labels }

@@ -10,6 +10,8 @@ import (
 	"holdfast/internal/errkind"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
+	"holdfast/release/driver"
+	"holdfast/release/driver/object"
 )
 
 // Remove removes every object of a stack.
@@ -18,76 +20,127 @@ func (s *Server) Remove(ctx context.Context, r *holdfast.RemoveStackRequest) (*h
 		return nil, errkind.Field("name", "is empty").On("stack", "")
 	}
 	var changes []*holdfast.StackChange
-	result, err := s.store.Update(ctx, func(tx *store.Tx) error {
-		d := deployment{tx: tx, stack: r.Name}
-		if err := d.removeAll(); err != nil {
-			return err
-		}
+	result, err := s.update(ctx, r.Name, false, func(d *deployment) error {
+		err := d.removeAll(r.KeepHistory)
 		changes = d.changes
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, hinted(err, r.Name, hintFewer)
 	}
 	if result.Replayed {
-		changes = s.replay(r.Name, result)
+		changes, _ = s.replay(r.Name, result)
 	}
 	return &holdfast.RemoveStackResponse{Revision: result.Revision, Changes: sorted(changes)}, nil
 }
 
 // hintFewer says what to do about a stack that is too large to be removed at once.
-const hintFewer = "deploy it with fewer services first"
+const hintFewer = "deploy it with fewer services, secrets and configs first, and with a history of 1"
 
-// removeAll removes every object of the stack: services, and then what they refer to.
-func (d *deployment) removeAll() error {
-	var err error
+// removeAll removes every object of the stack: services, then what they refer to, and then the
+// records of releases, unless they are kept.
+func (d *deployment) removeAll(keepHistory bool) error {
+	there, err := size(d.tx, d.stack)
+	if err != nil {
+		return err
+	}
+	if there == 0 && len(d.records.all) == 0 {
+		return notFound(d.stack)
+	}
 	if d.ownServices, err = idsOf(d.tx, services(), d.stack); err != nil {
 		return err
 	}
-	total := len(d.ownServices)
-	for _, of := range []func() (map[string]bool, error){
-		func() (map[string]bool, error) { return idsOf(d.tx, networks(), d.stack) },
-		func() (map[string]bool, error) { return idsOf(d.tx, secrets(), d.stack) },
-		func() (map[string]bool, error) { return idsOf(d.tx, configs(), d.stack) },
-	} {
-		ids, err := of()
-		if err != nil {
-			return err
+	named := map[string]bool{}
+	var history []object.Op
+	if keepHistory {
+		for _, r := range d.records.all {
+			r.addObjects(named)
 		}
-		total += len(ids)
+	} else if history, err = d.historyRemoval(); err != nil {
+		return err
 	}
-	switch {
-	case total == 0:
-		return errkind.New(errkind.NotFound, "not found").On("stack", d.stack)
-	case total > store.MaxOperations:
+	kept, err := d.countOf(named)
+	if err != nil {
+		return err
+	}
+	if total := there - kept + len(history); total > store.MaxOperations {
 		return (&errkind.Error{
 			Kind: errkind.Limit, Max: fmt.Sprintf("%d objects", store.MaxOperations), Hint: hintFewer,
 			Msg: fmt.Sprintf("has %d objects, and one transaction removes at most %d", total, store.MaxOperations),
 		}).On("stack", d.stack)
 	}
-	if err := removeOthers(d, services(), wanted[api.ServiceSpec]{}); err != nil {
-		return err
+	for _, step := range []func() error{
+		func() error { return removeOthers(d, services(), wanted[api.ServiceSpec]{}, false) },
+		func() error { return removeContents(d, secrets(), named) },
+		func() error { return removeContents(d, configs(), named) },
+		func() error { return removeOthers(d, d.networkKind(), wanted[api.NetworkSpec]{}, false) },
+		func() error { return d.records.do(history) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	if err := removeOthers(d, secrets(), wanted[api.SecretSpec]{}); err != nil {
-		return err
+	if deployed := d.deployed(); keepHistory && deployed != nil {
+		return d.records.setStatus(deployed, driver.StatusUninstalled)
 	}
-	if err := removeOthers(d, configs(), wanted[api.ConfigSpec]{}); err != nil {
-		return err
-	}
-	return removeOthers(d, d.networkKind(), wanted[api.NetworkSpec]{})
+	return nil
 }
 
-// idsOf returns the IDs of a stack's objects of a kind.
-func idsOf[T objects.Object[T], S any](tx store.ReadTx, k kind[T, S], stack string) (map[string]bool, error) {
-	found, err := k.table.Find(tx, store.ByStack(stack))
+// countOf returns how many of the stack's secrets and configs are among some.
+func (d *deployment) countOf(named map[string]bool) (int, error) {
+	total := 0
+	for _, of := range []func() (map[string]bool, error){
+		func() (map[string]bool, error) { return idsOf(d.tx, secrets(), d.stack) },
+		func() (map[string]bool, error) { return idsOf(d.tx, configs(), d.stack) },
+	} {
+		ids, err := of()
+		if err != nil {
+			return 0, err
+		}
+		for id := range ids {
+			if named[id] {
+				total++
+			}
+		}
+	}
+	return total, nil
+}
+
+// removeContents removes the stack's secrets or configs, but for those that a release names.
+func removeContents[T objects.Object[T], S any](d *deployment, k kind[T, S], named map[string]bool) error {
+	have, err := k.table.FindAll(d.tx, store.ByStack(d.stack))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ids := map[string]bool{}
-	for o := range found {
-		ids[o.GetID()] = true
+	for _, o := range have {
+		if named[o.GetID()] {
+			continue
+		}
+		if err := removeOne(d, k, o); err != nil {
+			return err
+		}
 	}
-	return ids, nil
+	return nil
+}
+
+// historyRemoval plans the removal of all records of the stack.
+func (d *deployment) historyRemoval() ([]object.Op, error) {
+	var all []object.Op
+	planned := map[string]bool{}
+	add := func(ops []object.Op, err error) error {
+		for _, op := range ops {
+			if !planned[op.ID] {
+				all, planned[op.ID] = append(all, op), true
+			}
+		}
+		return err
+	}
+	for _, r := range d.records.all {
+		if err := add(d.records.removal(r)); err != nil {
+			return nil, err
+		}
+	}
+	return all, add(d.records.leftMarks(d.stack))
 }
 
 // networkKind is networks with a removal that the tasks of the stack's own services do not

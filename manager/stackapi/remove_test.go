@@ -1,6 +1,7 @@
 package stackapi_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"holdfast/internal/errkind"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
+	"holdfast/release/driver/object"
+	"holdfast/release/storage"
 )
 
 func TestListAndRemove(t *testing.T) {
@@ -23,6 +26,12 @@ func TestListAndRemove(t *testing.T) {
 	list, err := f.List(t.Context(), &holdfast.ListStacksRequest{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range list.Stacks {
+		if r := s.Release; r.GetNumber() != 1 || r.Status != "deployed" || r.Created != map[string]uint32{"a": 4, "b": 5}[s.Name] {
+			t.Errorf("the release of %s is %v", s.Name, r)
+		}
+		s.Release = nil
 	}
 	want := &holdfast.ListStacksResponse{Revision: 3, Stacks: []*holdfast.Stack{
 		{Name: "a", Services: 1, Networks: 1, Secrets: 1, Configs: 1},
@@ -54,19 +63,26 @@ func TestListAndRemove(t *testing.T) {
 
 func TestRemoveOfALargeStack(t *testing.T) {
 	f := newFixture(t)
-	r := &holdfast.DeployRequest{Name: "a"}
-	for i := range 512 {
+	r := &holdfast.DeployRequest{Name: "a", MaxHistory: 1}
+	const most = 512 - 3 // a release takes three: its head, its body, and the mark that it is deployed
+	for i := range most + 1 {
 		r.Services = append(r.Services, serviceSpec(fmt.Sprint("s", i)))
 	}
+	_, err := f.Deploy(t.Context(), r)
+	wantError(t, err, errkind.Limit, "", "stack a", "510 objects", "3 more", "512")
+	r.Services = r.Services[1:]
 	f.deploy(r)
 	r.Services = append(r.Services, serviceSpec("more"))
 	f.deploy(r) // one change more is not too many
-	_, err := f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
+	_, err = f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
 	wantError(t, err, errkind.Limit, "", "stack a", "513 objects", "512")
 	r.Services = r.Services[1:]
 	f.deploy(r)
-	if resp, err := f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"}); err != nil || len(resp.Changes) != 512 {
+	if resp, err := f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"}); err != nil || len(resp.Changes) != most {
 		t.Errorf("got %v, %v", resp, err)
+	}
+	if left := f.records(); left != 0 {
+		t.Errorf("%d parts of records are left", left)
 	}
 }
 
@@ -116,16 +132,16 @@ func TestReplaysAfterCompaction(t *testing.T) {
 	ctx := withRequest(t, "1")
 	second := must(f.Deploy(ctx, next))
 	all := say(second.Changes)
-	left := strings.NewReplacer(", removed service a_web", "", ", removed config a_conf", "").Replace(all)
+	left := strings.NewReplacer(", removed service a_web", "").Replace(all)
 	for i, want := range []string{
 		all, all, // the revision before is still there
-		"removed unspecified , removed unspecified , " + left, // it is not
-		left, // its own revision is not
+		"removed unspecified , " + left, // it is not
+		left,                            // its own revision is not
 	} {
 		f.network(fmt.Sprint("n", i), nil)
 		again := must(f.Deploy(ctx, next))
-		if got := say(again.Changes); got != want || again.Revision != second.Revision {
-			t.Errorf("step %d: got %s at %d\nwant %s at %d", i, got, again.Revision, want, second.Revision)
+		if got := say(again.Changes); got != want || again.Revision != second.Revision || again.Release != 2 {
+			t.Errorf("step %d: got %s at %d\nwant %s at %d, release %d", i, got, again.Revision, want, second.Revision, again.Release)
 		}
 	}
 	// What came and went later does not show as its.
@@ -162,7 +178,7 @@ func TestConcurrentDeployments(t *testing.T) {
 		}
 		last, want := one, "service a_db, service a_web, network a_front, secret a_key, config a_conf"
 		if responses[1].Revision > responses[0].Revision {
-			last, want = two, "service a_db, service a_two, config a_conf"
+			last, want = two, "service a_db, service a_two, secret a_key, config a_conf" // of release 1
 		}
 		if got := f.inventory(); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -173,15 +189,55 @@ func TestConcurrentDeployments(t *testing.T) {
 	}
 }
 
-// No reply gives the data of a secret away. (That no error does is checked with each error.)
+// No reply gives the data of a secret away, and no record has it. (That no error does is checked
+// with each error.)
 func TestRepliesDoNotHoldData(t *testing.T) {
 	f := newFixture(t)
 	ctx := withRequest(t, "1")
-	for _, reply := range []interface{ String() string }{
-		f.deploy(app("a")), f.deploy(app("a")), must(f.List(t.Context(), &holdfast.ListStacksRequest{})),
+	dry, staged := version(4), version(5)
+	dry.DryRun = true
+	replies := []interface{ String() string }{
+		f.deploy(app("a")), f.deploy(app("a")), f.deploy(version(1)), f.deploy(version(2)), f.deploy(dry),
+		must(f.Stage(t.Context(), staging(staged))),
+		must(f.List(t.Context(), &holdfast.ListStacksRequest{})),
+		must(f.History(t.Context(), &holdfast.StackHistoryRequest{Name: "a"})),
+		must(f.GetRelease(t.Context(), &holdfast.GetReleaseRequest{Name: "a"})),
+		must(f.Compare(t.Context(), &holdfast.CompareStackRequest{Name: "a", Request: version(3)})),
+		must(f.Compare(t.Context(), &holdfast.CompareStackRequest{Name: "a", From: 1, To: 2})),
+		must(f.Rollback(t.Context(), &holdfast.RollbackRequest{Name: "a", DryRun: true})),
+		must(f.Rollback(t.Context(), &holdfast.RollbackRequest{Name: "a"})),
+	}
+	bodies := 0
+	for o := range must(store.Secrets.Find(f.store.Root(), store.All())) {
+		p, ok := object.PartOf(o.Spec.Annotations.Labels)
+		if !ok {
+			if !strings.Contains(string(o.Spec.Data), canary) {
+				t.Errorf("%s is without the canary: the test tells nothing", o.Spec.Annotations.Name)
+			}
+			continue
+		}
+		if strings.Contains(o.String(), canary) {
+			t.Errorf("the data of a secret is in %s", o)
+		}
+		if !p.Head && !p.Mark {
+			bodies++
+			body := string(must(storage.Decode(o.Spec.Data)))
+			if strings.Contains(body, canary) || strings.Contains(body, base64.StdEncoding.EncodeToString([]byte(canary))[:12]) {
+				t.Errorf("the data of a secret is in the record %s", body)
+			}
+			if !strings.Contains(body, `"stagedSecrets":{"a_key":"a_key-`) {
+				t.Errorf("the record names no secret: %s", body)
+			}
+		}
+	}
+	if bodies != 4 {
+		t.Errorf("%d bodies", bodies)
+	}
+	replies = append(replies,
 		must(f.Remove(ctx, &holdfast.RemoveStackRequest{Name: "a"})),
 		must(f.Remove(ctx, &holdfast.RemoveStackRequest{Name: "a"})),
-	} {
+	)
+	for _, reply := range replies {
 		if strings.Contains(reply.String(), canary) {
 			t.Errorf("the data of a secret is in %s", reply)
 		}

@@ -1,25 +1,29 @@
 package stackapi
 
 import (
+	"slices"
+
 	"holdfast/api/holdfast"
 	"holdfast/manager/objects"
 	"holdfast/manager/state/store"
 )
 
-// replay tells what a transaction did to a stack that was committed before. Where the history
-// of it is compacted, it tells what can still be known: of an object that was removed then,
-// the ID alone; later, only of those objects that are still there.
-func (s *Server) replay(stack string, result store.Result) []*holdfast.StackChange {
-	p := past{stack: stack, revision: result.Revision, changed: map[string]bool{}}
-	for _, id := range result.IDs {
-		p.changed[id] = true
-	}
+// replay tells what a transaction did to a stack that was committed before, and the release that
+// was deployed then. Where the history of it is compacted, it tells what can still be known: of
+// an object that was removed then, the ID alone; later, only of those objects that are still
+// there.
+func (s *Server) replay(stack string, result store.Result) (changes []*holdfast.StackChange, release uint64) {
+	p := past{stack: stack, revision: result.Revision, changed: map[string]bool{}, named: map[string]bool{}}
 	after, err := s.store.At(result.Revision)
 	if err != nil {
 		if after, err = objects.PastTx(s.store, result.Revision); err != nil {
-			return nil
+			return nil, 0
 		}
 		p.late = true
+	}
+	own, release, told := p.releases(after, result.IDs)
+	for _, id := range own {
+		p.changed[id] = true
 	}
 	before, err := s.store.At(result.Revision - 1)
 	if err != nil {
@@ -29,15 +33,15 @@ func (s *Server) replay(stack string, result store.Result) []*holdfast.StackChan
 	compare(&p, networks(), before, after)
 	compare(&p, secrets(), before, after)
 	compare(&p, configs(), before, after)
-	if before != nil || p.late {
-		return p.changes
+	if before != nil || p.late || !told {
+		return p.changes, release
 	}
-	for _, id := range result.IDs {
+	for _, id := range own {
 		if p.changed[id] { // it was not found after the transaction
 			p.changes = append(p.changes, &holdfast.StackChange{Action: holdfast.StackChange_REMOVED, ID: id})
 		}
 	}
-	return p.changes
+	return p.changes, release
 }
 
 // past is what a transaction did.
@@ -45,8 +49,34 @@ type past struct {
 	stack    string
 	revision uint64
 	changed  map[string]bool // IDs that it changed, but for those that were found
+	named    map[string]bool // IDs of secrets and configs that its release names
 	late     bool            // the state after it is compacted; a later one stands for it
 	changes  []*holdfast.StackChange
+}
+
+// releases reads what the releases tell of the transaction: which was deployed, and which of
+// the objects that it changed are the stack's own. Those of releases come after them, and begin
+// with the head of a record; told is false if it did not change one that is still there.
+func (p *past) releases(after store.ReadTx, ids []string) (own []string, release uint64, told bool) {
+	all, err := readRecords(after, p.stack)
+	if err != nil { // the table has the index
+		return ids, 0, false
+	}
+	own = ids
+	var last *record
+	for _, r := range all {
+		if r.revision > p.revision {
+			continue
+		}
+		last, release = r, r.number()
+		if i := slices.Index(own, r.object.ID); i >= 0 {
+			own, told = own[:i], true
+		}
+	}
+	if last != nil && (last.revision == p.revision || !told) { // else it was a removal
+		last.addObjects(p.named)
+	}
+	return own, release, told
 }
 
 // compare adds what the transaction did to a stack's objects of one kind. before is nil if it
@@ -71,6 +101,9 @@ func compare[T objects.Object[T], S any](p *past, k kind[T, S], before, after st
 		case meta.CreatedVersion.Index > p.revision:
 			continue // it came later
 		case !p.changed[o.GetID()]:
+			if k.contents != nil && !p.named[o.GetID()] {
+				continue // it is there for the releases of before
+			}
 		case meta.CreatedVersion.Index == p.revision:
 			action = holdfast.StackChange_CREATED
 		default:

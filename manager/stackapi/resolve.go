@@ -39,12 +39,34 @@ func external[T objects.Object[T], S any](
 		}
 		var zero T
 		if o == zero {
-			missing.add(fmt.Sprintf("%s[%d]", k.external, i), k.table.Noun(), name)
+			other, err := elsewhere(tx, k, name)
+			if err != nil {
+				return nil, err
+			}
+			missing.add(fmt.Sprintf("%s[%d]", k.external, i), k.table.Noun(), name, other)
 			continue
 		}
 		found[strings.ToLower(name)] = referent{id: o.GetID(), name: k.table.Name(o)}
 	}
 	return found, nil
+}
+
+// elsewhere returns the name of the newest object that a stack has for a name, or "".
+func elsewhere[T objects.Object[T], S any](tx store.ReadTx, k kind[T, S], name string) (string, error) {
+	if k.contents == nil {
+		return "", nil
+	}
+	found, err := k.table.Find(tx, store.ByNamePrefix(name+"-"))
+	if err != nil {
+		return "", err
+	}
+	newest, at := "", uint64(0)
+	for o := range found {
+		if created := o.GetMeta().CreatedVersion.Index; strings.EqualFold(k.labels(o)[nameLabel], name) && created >= at {
+			newest, at = k.table.Name(o), created
+		}
+	}
+	return newest, nil
 }
 
 // missing are external objects that do not exist.
@@ -57,14 +79,19 @@ type missing struct {
 // maxMissing is how many missing objects an error names.
 const maxMissing = 32
 
-func (m *missing) add(field, noun, name string) {
+// add notes one. other is the object that a stack has for the name, if any.
+func (m *missing) add(field, noun, name, other string) {
 	if m.count++; m.count > maxMissing {
 		return
 	}
 	if m.field == "" {
 		m.field = field
 	}
-	m.said = append(m.said, fmt.Sprintf("%s %q is external and does not exist", noun, name))
+	said := fmt.Sprintf("%s %q is external and does not exist", noun, name)
+	if other != "" {
+		said += fmt.Sprintf(" (a stack has %s for it)", other)
+	}
+	m.said = append(m.said, said)
 }
 
 func (m *missing) error() error {
@@ -115,6 +142,9 @@ func (d *deployment) resolve(path string, given *api.ServiceSpec) (*api.ServiceS
 		}
 		c.ConfigID, c.ConfigName = r.id, r.name
 	}
+	if err := d.resolveCredentials(path, spec); err != nil {
+		return nil, err
+	}
 	if spec.Task.ForceUpdate == 0 {
 		have, err := services().named(d.tx, spec.Annotations.Name)
 		if err != nil {
@@ -125,6 +155,21 @@ func (d *deployment) resolve(path string, given *api.ServiceSpec) (*api.ServiceS
 		}
 	}
 	return spec, nil
+}
+
+// resolveCredentials puts the ID of a config that gives the container's credentials in the place
+// of its name.
+func (d *deployment) resolveCredentials(path string, spec *api.ServiceSpec) error {
+	from, ok := spec.Task.GetContainer().GetPrivileges().GetCredentialSpec().GetSource().(*api.Privileges_CredentialSpec_Config)
+	if !ok {
+		return nil
+	}
+	r, err := refer(d.configs, configs(), path+".task.container.privileges.credential_spec.config", from.Config)
+	if err != nil {
+		return within(err, "", store.Services.Noun(), spec.Annotations.Name)
+	}
+	from.Config = r.id
+	return nil
 }
 
 // refer returns what a name in a service's spec stands for: an object that the request wants,

@@ -3,7 +3,9 @@
 // A stack is not an object. It is the services, networks, secrets and configs whose label
 // com.docker.stack.namespace is its name. Deploy and Remove change them in one transaction,
 // all of them or none; inside of it they compare what is wanted with what is there, so two
-// deployments of one stack at once end as if one had come after the other.
+// deployments of one stack at once end as if one had come after the other. The same
+// transaction writes the record of the release, and removes what no release names any more,
+// so there is no release that is not quite there.
 //
 // The package keeps no state. A Server may be called from anywhere; the rules for what may be
 // written are those of package objects. The data of secrets never leaves through it. Tasks
@@ -13,12 +15,17 @@ package stackapi
 import (
 	"cmp"
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"holdfast/api/holdfast"
-	"holdfast/manager/objects"
+	"holdfast/internal/apijson"
+	"holdfast/internal/descriptors"
+	"holdfast/internal/errkind"
+	"holdfast/internal/fielddiff"
+	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 )
 
@@ -43,76 +50,106 @@ type Server struct {
 	holdfast.UnimplementedStacksServer
 	store  Store
 	reader Reader
+	json   apijson.Converter
+	differ fielddiff.Differ
 }
 
 var _ holdfast.StacksServer = (*Server)(nil)
 
-// New returns a server that reads from r and writes to s.
-func New(s Store, r Reader) *Server { return &Server{store: s, reader: r} }
+// New returns a server that reads from r and writes to s. files describe the objects.
+func New(s Store, r Reader, files *descriptors.Files) *Server {
+	return &Server{store: s, reader: r, json: apijson.New(files), differ: fielddiff.New(files)}
+}
 
-// Deploy makes the stack's objects what the request says.
+// Deploy makes the stack's objects what the request says, and writes a release.
 func (s *Server) Deploy(ctx context.Context, r *holdfast.DeployRequest) (*holdfast.DeployResponse, error) {
-	want, err := prepare(r)
+	want, err := s.prepare(r)
 	if err != nil {
 		return nil, err
 	}
-	var changes []*holdfast.StackChange
-	result, err := s.store.Update(ctx, func(tx *store.Tx) error {
-		d := deployment{tx: tx, stack: want.name}
-		if err := d.run(want); err != nil {
+	return s.deploy(ctx, want.name, r.DryRun, func(d *deployment) error { return d.run(want) })
+}
+
+// errGivenUp ends the transaction of a dry run: like any error, it is told only once it is
+// certain that what the transaction saw is true.
+var errGivenUp = errors.New("a dry run writes nothing")
+
+// deploy runs a deployment.
+func (s *Server) deploy(
+	ctx context.Context, stack string, dry bool, run func(*deployment) error,
+) (*holdfast.DeployResponse, error) {
+	var d *deployment
+	result, err := s.update(ctx, stack, dry, func(made *deployment) error {
+		d = made
+		if err := run(d); err != nil || !dry {
 			return err
 		}
-		changes = d.changes
-		return nil
-	})
-	if err != nil {
-		return nil, hinted(err, want.name, hintParts)
-	}
-	if result.Replayed {
-		changes = s.replay(want.name, result)
-	}
-	return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(changes)}, nil
-}
-
-// List returns all stacks by name, with the number of their objects.
-func (s *Server) List(ctx context.Context, _ *holdfast.ListStacksRequest) (*holdfast.ListStacksResponse, error) {
-	tx, err := s.reader.Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	stacks := map[string]*holdfast.Stack{}
-	stack := func(name string) *holdfast.Stack {
-		if stacks[name] == nil {
-			stacks[name] = &holdfast.Stack{Name: name}
+		if err := d.fits(); err != nil {
+			return err
 		}
-		return stacks[name]
-	}
-	for _, err := range []error{
-		count(tx, services(), func(name string) { stack(name).Services++ }),
-		count(tx, networks(), func(name string) { stack(name).Networks++ }),
-		count(tx, secrets(), func(name string) { stack(name).Secrets++ }),
-		count(tx, configs(), func(name string) { stack(name).Configs++ }),
-	} {
-		if err != nil {
+		return errGivenUp
+	})
+	switch {
+	case dry && errors.Is(err, errGivenUp):
+		if err := s.tellDryRun(d); err != nil {
 			return nil, err
 		}
+	case err != nil:
+		return nil, hinted(err, stack, hintParts)
+	case result.Replayed:
+		changes, release := s.replay(stack, result)
+		return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(changes), Release: release}, nil
 	}
-	resp := &holdfast.ListStacksResponse{Revision: tx.Revision()}
-	for _, name := range slices.Sorted(maps.Keys(stacks)) {
-		resp.Stacks = append(resp.Stacks, stacks[name])
-	}
-	return resp, nil
+	return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(d.changes), Release: d.number}, nil
 }
 
-// count calls add with the stack of each object of a kind that belongs to one.
-func count[T objects.Object[T], S any](tx store.ReadTx, k kind[T, S], add func(stack string)) error {
-	found, err := k.table.Find(tx, store.All())
-	if err != nil {
-		return err
+// update runs a deployment or a removal in a transaction.
+func (s *Server) update(
+	ctx context.Context, stack string, dry bool, run func(*deployment) error,
+) (store.Result, error) {
+	request := state.RequestFrom(ctx)
+	return s.store.Update(ctx, func(tx *store.Tx) error {
+		d := &deployment{tx: tx, stack: stack, request: request, dry: dry}
+		var err error
+		if d.records, err = openRecords(tx, stack); err != nil {
+			return err
+		}
+		return run(d)
+	})
+}
+
+// fits refuses what the store would refuse when it puts the transaction together, which it does
+// not for one that is given up.
+func (d *deployment) fits() error {
+	if d.bytes <= store.MaxTransactionBytes {
+		return nil
 	}
-	for o := range found {
-		if name := k.annotations(k.spec(o)).Labels[store.StackLabel]; name != "" {
-			add(name)
+	return (&errkind.Error{
+		Kind: errkind.Limit, Max: "4 MiB", Hint: hintParts,
+		Msg: fmt.Sprintf("transaction of %d bytes is over the limit of 4 MiB", d.bytes),
+	}).On("stack", d.stack)
+}
+
+// tellDryRun makes the changes of a dry run what can be said of them: an update has its fields,
+// and what was created has no ID, nor a secret its random name.
+func (s *Server) tellDryRun(d *deployment) error {
+	for _, u := range d.updates {
+		var err error
+		if u.change.Fields, err = s.fields(u.before, u.after); err != nil {
+			return err
+		}
+	}
+	names := map[string]string{}
+	for name, stored := range d.secretNames {
+		names[stored] = name
+	}
+	for _, c := range d.changes {
+		if c.Action != holdfast.StackChange_CREATED {
+			continue
+		}
+		c.ID = ""
+		if c.Kind == holdfast.Kind_KIND_SECRET {
+			c.Name = names[c.Name]
 		}
 	}
 	return nil

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
+	"holdfast/internal/descriptors"
 	"holdfast/internal/errkind"
 	"holdfast/manager/stackapi"
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
+	"holdfast/release/driver/object"
 )
 
 // canary is the data of secrets: nothing but the store may ever show it.
@@ -34,7 +37,12 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture { return over(t, storetest.New(t)) }
 
 func over(t testing.TB, s *store.MemoryStore) *fixture {
-	return &fixture{stackapi.New(s, reader{s}), t, s}
+	t.Helper()
+	files, err := descriptors.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &fixture{stackapi.New(s, reader{s}, files), t, s}
 }
 
 // deploy deploys a request that must succeed.
@@ -103,7 +111,20 @@ func (f *fixture) service(name string) *api.Service {
 	return all[0]
 }
 
-// inventory names all objects of the store that stacks are made of.
+// suffix is what follows the stack's name for a secret or a config in the name of its object.
+var suffix = regexp.MustCompile(`^([a-z]+_(?:[a-z]+))-[0-9a-z]{12}$`)
+
+// short gives the stack's name for a secret or a config.
+func short(name string) string { return suffix.ReplaceAllString(name, "$1") }
+
+// isRecord tells whether a secret is a part of a release's record.
+func isRecord(s *api.Secret) bool {
+	_, ok := object.PartOf(s.Spec.Annotations.Labels)
+	return ok
+}
+
+// inventory names all objects of the store that stacks are made of, secrets and configs without
+// their suffixes, and without those of records.
 func (f *fixture) inventory() string {
 	tx := f.store.Root()
 	var all []string
@@ -115,12 +136,46 @@ func (f *fixture) inventory() string {
 		add("network", o.Spec.Annotations.Name)
 	}
 	for o := range must(store.Secrets.Find(tx, store.ByNamePrefix(""))) {
-		add("secret", o.Spec.Annotations.Name)
+		if !isRecord(o) {
+			add("secret", short(o.Spec.Annotations.Name))
+		}
 	}
 	for o := range must(store.Configs.Find(tx, store.ByNamePrefix(""))) {
-		add("config", o.Spec.Annotations.Name)
+		add("config", short(o.Spec.Annotations.Name))
 	}
 	return strings.Join(all, ", ")
+}
+
+// records returns the number of secrets that are parts of records.
+func (f *fixture) records() int {
+	n := 0
+	for o := range must(store.Secrets.Find(f.store.Root(), store.All())) {
+		if isRecord(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// stored returns the name of the newest object that a stack has for a secret or a config.
+func (f *fixture) stored(name string) string {
+	f.t.Helper()
+	found, at := "", uint64(0)
+	note := func(o string, meta api.Meta) {
+		if short(o) == name && meta.CreatedVersion.Index > at {
+			found, at = o, meta.CreatedVersion.Index
+		}
+	}
+	for o := range must(store.Secrets.Find(f.store.Root(), store.ByNamePrefix(name))) {
+		note(o.Spec.Annotations.Name, o.Meta)
+	}
+	for o := range must(store.Configs.Find(f.store.Root(), store.ByNamePrefix(name))) {
+		note(o.Spec.Annotations.Name, o.Meta)
+	}
+	if found == "" {
+		f.t.Fatalf("there is no %s", name)
+	}
+	return found
 }
 
 func must[V any](v V, err error) V {
@@ -130,12 +185,12 @@ func must[V any](v V, err error) V {
 	return v
 }
 
-// say gives changes on one line.
+// say gives changes on one line, without the suffixes of names.
 func say(changes []*holdfast.StackChange) string {
 	var all []string
 	for _, c := range changes {
 		kind := strings.ToLower(strings.TrimPrefix(c.Kind.String(), "KIND_"))
-		all = append(all, fmt.Sprintf("%s %s %s", strings.ToLower(c.Action.String()), kind, c.Name))
+		all = append(all, fmt.Sprintf("%s %s %s", strings.ToLower(c.Action.String()), kind, short(c.Name)))
 	}
 	return strings.Join(all, ", ")
 }

@@ -11,35 +11,44 @@ import (
 	"holdfast/manager/state/store"
 )
 
-// What others still use is not removed, and they are named.
+// What others still use is not removed. A network that is to go is refused, and the users are
+// named; secrets and configs stay for them.
 func TestDeployKeepsWhatOthersUse(t *testing.T) {
 	f := newFixture(t)
 	f.deploy(app("a"))
+	key, conf := f.stored("a_key"), f.stored("a_conf")
 	other := serviceSpec("b_web")
 	other.Task = app("a").Services[0].Task
+	other.Task.GetContainer().Secrets[0].SecretName = key
+	other.Task.GetContainer().Configs[0].ConfigName = conf
 	f.deploy(&holdfast.DeployRequest{
 		Name: "b", Services: []api.ServiceSpec{other},
-		ExternalNetworks: []string{"a_front"}, ExternalSecrets: []string{"a_key"}, ExternalConfigs: []string{"a_conf"},
+		ExternalNetworks: []string{"a_front"}, ExternalSecrets: []string{key}, ExternalConfigs: []string{conf},
 	})
 	before := f.store.Root().Revision()
-	for noun, change := range map[string]func(*holdfast.DeployRequest){
-		"network a_front": func(r *holdfast.DeployRequest) { r.Networks, r.Services[0].Task.Networks = nil, nil },
-		"secret a_key": func(r *holdfast.DeployRequest) {
-			r.Secrets, r.Services[0].Task.GetContainer().Secrets = nil, nil
-		},
-		"config a_conf": func(r *holdfast.DeployRequest) {
-			r.Configs, r.Services[0].Task.GetContainer().Configs = nil, nil
-		},
-	} {
-		r := app("a")
-		change(r)
-		_, err := f.Deploy(t.Context(), r)
-		wantError(t, err, errkind.Refused, "", noun, "b_web")
+	r := app("a")
+	r.Networks, r.Services[0].Task.Networks = nil, nil
+	_, err := f.Deploy(t.Context(), r)
+	wantError(t, err, errkind.Refused, "", "network a_front", "b_web")
+	for _, keep := range []bool{false, true} {
+		_, err = f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a", KeepHistory: keep})
+		if keep { // they are the release's; the network is not
+			wantError(t, err, errkind.Refused, "", "a_front", "b_web")
+		} else {
+			wantError(t, err, errkind.Refused, "", key, "b_web")
+		}
 	}
-	_, err := f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
-	wantError(t, err, errkind.Refused, "", "a_key", "b_web")
 	if got := f.store.Root().Revision(); got != before {
 		t.Errorf("the revision moved from %d to %d", before, got)
+	}
+	bare := app("a")
+	bare.MaxHistory, bare.Secrets, bare.Configs = 1, nil, nil
+	bare.Services[0].Task.GetContainer().Secrets, bare.Services[0].Task.GetContainer().Configs = nil, nil
+	if got := say(f.deploy(bare).Changes); got != "unchanged service a_db, updated service a_web, unchanged network a_front" {
+		t.Errorf("got %s", got)
+	}
+	if f.stored("a_key") != key || f.stored("a_conf") != conf {
+		t.Error("what b uses is gone")
 	}
 }
 

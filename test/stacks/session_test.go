@@ -36,11 +36,15 @@ type session struct {
 	text    strings.Builder
 	// names gives the objects that were seen, by their IDs.
 	names map[string]string
+	// random gives, by the names of objects that end in something random, what to show instead.
+	random map[string]string
+	// records is how many secrets are parts of releases' records, when last looked at.
+	records int
 }
 
 func newSession(t testing.TB, c *testcluster.Cluster) *session {
 	t.Helper()
-	return &session{t: t, cluster: c, client: c.Client(), dir: t.TempDir(), names: map[string]string{}}
+	return &session{t: t, cluster: c, client: c.Client(), dir: t.TempDir(), names: map[string]string{}, random: map[string]string{}}
 }
 
 // write makes a file in the session's folder, and returns its path.
@@ -76,9 +80,10 @@ func (s *session) input(code int, stdin string, args ...string) testcluster.Resu
 func (s *session) show(code int, args ...string) testcluster.Result {
 	s.t.Helper()
 	r := s.run(code, args...)
+	s.objects() // for their names
 	s.text.WriteString("$ ctl " + s.plain(strings.Join(args, " ")) + "\n")
 	out := r.Out
-	if last := args[len(args)-1]; last == "ls" || args[1] == "services" {
+	if args[1] == "ls" || args[1] == "services" {
 		out = sortRows(out)
 	}
 	s.text.WriteString(s.plain(out))
@@ -136,6 +141,9 @@ var (
 // in a table.
 func (s *session) plain(text string) string {
 	text = strings.ReplaceAll(text, s.dir+string(filepath.Separator), "")
+	for name, shown := range s.random {
+		text = strings.ReplaceAll(text, name, shown)
+	}
 	text = metaAlone.ReplaceAllString(text, `  "meta": "generation $1, changes $2",`)
 	text = metaInner.ReplaceAllString(text, `    "meta": "generation $1, changes $2",`)
 	text = quotedID.ReplaceAllStringFunc(text, func(id string) string {
@@ -157,7 +165,7 @@ func (s *session) plain(text string) string {
 
 // object is an object as a manager holds it. Two are equal if all of it is.
 type object struct {
-	ID, Stack                    string
+	Name, ID, Stack              string
 	Created, Version, Generation uint64
 	Digest                       string // of the whole
 }
@@ -165,11 +173,19 @@ type object struct {
 // kinds are those that stacks are made of, as ctl names them.
 func kinds() []string { return []string{"service", "network", "secret", "config"} }
 
-// objects returns all objects that a stack can have, in it or not, by "kind name".
+// Labels of objects that stacks have, and of those that are parts of releases' records.
+const (
+	stackName  = "holdfast.stack.name"
+	recordPart = "holdfast.release.part"
+)
+
+// objects returns all objects that a stack can have, in it or not, by "kind name". The newest of
+// those that a stack has under one name goes by that. Records of releases are only counted.
 func (s *session) objects() map[string]object {
 	s.t.Helper()
 	ctx := testcluster.Context(s.t, testcluster.Bound)
 	all := map[string]object{}
+	s.records = 0
 	for _, kind := range kinds() {
 		number := holdfast.Kind_value["KIND_"+strings.ToUpper(kind)]
 		for o, err := range s.client.List(ctx, holdfast.Kind(number), holdfast.Selector{}) {
@@ -182,10 +198,26 @@ func (s *session) objects() map[string]object {
 			}
 			inner := objects.Unwrap(o)
 			meta, annotations := inner.GetMeta(), annotations(inner)
-			name := kind + " " + annotations.Name
+			if _, ok := annotations.Labels[recordPart]; ok {
+				s.records++
+				continue
+			}
+			stored := kind + " " + annotations.Name
+			name := stored
+			if own, ok := annotations.Labels[stackName]; ok {
+				name = kind + " " + own
+				if kind == "secret" {
+					s.random[annotations.Name] = own + "-RANDOM......"
+				}
+			}
 			s.names[inner.GetID()] = name
+			if other, ok := all[name]; ok && other.Created > meta.CreatedVersion.Index {
+				name = stored
+			} else if ok {
+				all[kind+" "+other.Name] = other
+			}
 			all[name] = object{
-				ID: inner.GetID(), Stack: annotations.Labels["com.docker.stack.namespace"],
+				Name: annotations.Name, ID: inner.GetID(), Stack: annotations.Labels["com.docker.stack.namespace"],
 				Created: meta.CreatedVersion.Index, Version: meta.Version.Index, Generation: meta.Generation,
 				Digest: fmt.Sprintf("%x", sha256.Sum256(data)),
 			}
@@ -206,6 +238,14 @@ func annotations(o any) api.Annotations {
 		return o.Spec.Annotations
 	}
 	return api.Annotations{}
+}
+
+// nothingLeft fails if there is an object, or a part of a release's record.
+func (s *session) nothingLeft() {
+	s.t.Helper()
+	if left := s.objects(); len(left) > 0 || s.records > 0 {
+		s.t.Fatalf("%d parts of releases are left, and objects: %v", s.records, left)
+	}
 }
 
 // of returns those objects that belong to a stack.
