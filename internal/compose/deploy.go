@@ -18,7 +18,7 @@ func (c *converter) deploy(path, key string, s types.ServiceConfig, d types.Depl
 	spec.Update = rollout(&f, path+".update_config", d.UpdateConfig)
 	spec.Rollback = rollout(&f, path+".rollback_config", d.RollbackConfig)
 	spec.Task.Restart = c.restart(&f, key, s.Restart, d.RestartPolicy)
-	spec.Task.Placement = placement(d.Placement)
+	spec.Task.Placement = placement(&f, path, d.Placement)
 	spec.Task.Resources = c.resources(&f, key, d.Resources)
 	return f.err
 }
@@ -140,21 +140,6 @@ func (c *converter) restart(f *fallible, key, old string, p *types.RestartPolicy
 	}
 	f.fail("%s: %q is not one of always, no, on-failure, unless-stopped", path, policy)
 	return nil
-}
-
-func placement(p types.Placement) *api.Placement {
-	if len(p.Constraints)+len(p.Preferences) == 0 && p.MaxReplicas == 0 {
-		return nil
-	}
-	spec := &api.Placement{Constraints: p.Constraints, MaxReplicas: p.MaxReplicas}
-	for _, preference := range p.Preferences {
-		spec.Preferences = append(spec.Preferences, &api.PlacementPreference{
-			Preference: &api.PlacementPreference_Spread{
-				Spread: &api.SpreadOver{SpreadDescriptor: preference.Spread},
-			},
-		})
-	}
-	return spec
 }
 
 // resources leaves out limits.pids, which is the container's.

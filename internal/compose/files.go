@@ -121,8 +121,8 @@ func (c *converter) data(kind, key string, s types.FileObjectConfig, most int64)
 	if int64(len(data)) > most {
 		return nil, fmt.Errorf("%s: %w", path, tooLarge(most))
 	}
-	if len(data) == 0 && kind == "secrets" {
-		return nil, fmt.Errorf("%s: the secret is empty", path)
+	if len(data) == 0 {
+		return nil, fmt.Errorf("%s: the %s is empty", path, strings.TrimSuffix(kind, "s"))
 	}
 	return data, nil
 }

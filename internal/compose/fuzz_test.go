@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad: whatever the file, Load ends with a request or with an error of one line.
+// FuzzLoad: whatever the file, Load ends with a request or with an error of one line; and the
+// effective file says the same.
 func FuzzLoad(f *testing.F) {
 	for _, test := range keyTests {
 		f.Add(test.file)
@@ -34,10 +35,11 @@ func FuzzLoad(f *testing.F) {
 				t.Skip()
 			}
 		}
-		result, err := Load(t.Context(), Options{
+		o := Options{
 			Files: []string{"-"}, Stdin: strings.NewReader(text), Dir: dir,
 			Env: []string{"A=1", "EMPTY="}, Stack: "s",
-		})
+		}
+		result, err := Load(t.Context(), o)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "canary") {
 				t.Errorf("error: %q", err)
@@ -51,6 +53,9 @@ func FuzzLoad(f *testing.F) {
 			if strings.Contains(w, "\n") {
 				t.Errorf("warning: %q", w)
 			}
+		}
+		if len(result.Request.Services) > 0 { // else there may be nothing at all in it
+			sameAgain(t, o, result)
 		}
 	})
 }

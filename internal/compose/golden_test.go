@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -82,16 +83,19 @@ func TestRealInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, in.name, result)
+			// The files' own folder is another one each time.
+			compose := strings.ReplaceAll(result.Request.Compose, dir, "FOLDER")
+			goldenFile(t, in.name+".golden.yml", []byte(compose))
+			goldenFile(t, in.name+".golden.json", render(t, result))
+			sameAgain(t, o, result)
 		})
 	}
 }
 
-// golden holds a result against its golden file.
-func golden(t *testing.T, name string, result *Result) {
+// goldenFile holds what was made against a golden file.
+func goldenFile(t *testing.T, name string, got []byte) {
 	t.Helper()
-	got := render(t, result)
-	path := filepath.Join("testdata", name+".golden.json")
+	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -109,14 +113,16 @@ func golden(t *testing.T, name string, result *Result) {
 // messages describes our messages, once for all tests.
 var messages = sync.OnceValues(descriptors.New)
 
-// render writes a result for people to read.
+// render writes a result for people to read, but for its Compose file.
 func render(t *testing.T, result *Result) []byte {
 	t.Helper()
 	files, err := messages()
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := apijson.New(files).Marshal(result.Request)
+	shown := *result.Request
+	shown.Compose = ""
+	request, err := apijson.New(files).Marshal(&shown)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,9 @@ func loadText(t testing.TB, text string, env ...string) (*Result, error) {
 	writeFile(t, dir, "data.txt", "from a file")
 	writeFile(t, dir, "vars.env", "FROM_FILE=1\nBOTH=file\n")
 	writeFile(t, dir, "my.labels", "from.file=yes\n")
+	writeFile(t, dir, "bad.env", "A=1\nPASSWORD canary\n")
+	writeFile(t, dir, "quote.env", "PASSWORD='canary\nB=1\n")
+	writeFile(t, dir, "brace.env", "PASSWORD=\"canary${\"\n")
 	return Load(t.Context(), Options{
 		Files: []string{"-"}, Stdin: strings.NewReader(text), Dir: dir, Env: env, Stack: "s",
 	})

@@ -25,6 +25,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"holdfast/api/holdfast"
+	"holdfast/internal/errkind"
 )
 
 // maxFile bounds a Compose file: a request may not be larger.
@@ -39,8 +40,14 @@ type Options struct {
 	// Dir is where relative Files are; empty means the process's own. What the files refer to is
 	// relative to the folder of the first one, or to Dir if that is Stdin.
 	Dir string
-	// Env holds KEY=VALUE entries, of which a later one wins. Nothing else is looked up.
+	// Env holds KEY=VALUE entries, of which a later one wins.
 	Env []string
+	// EnvFiles hold more variables, relative to Dir. Env wins over them, a later one over an
+	// earlier one. Nothing else is looked up.
+	EnvFiles []string
+	// Profiles are those whose services are wanted; "*" stands for all. Services without
+	// profiles always are.
+	Profiles []string
 	// Stack is the name of the stack. It stands before the key of each object.
 	Stack string
 }
@@ -48,10 +55,29 @@ type Options struct {
 // Result is what the files ask for.
 type Result struct {
 	// Request has its services, networks, secrets and configs in the order of their names.
+	// Its Compose is a Compose file that says the same, merged and with its variables replaced;
+	// see effective.
 	Request *holdfast.DeployRequest
-	// Warnings are sorted, one line each: variables that are not set, and keys that are not
-	// carried over, by their path. None holds a value of an environment variable or of a secret.
+	// Warnings are sorted, one line each: variables that are not set, keys that are not carried
+	// over, by their path, and services that are left out for their profiles. None holds a value
+	// of an environment variable or of a secret.
 	Warnings []string
+	// NotCarried are the paths of the keys that are not carried over, with why where the key
+	// alone does not tell.
+	NotCarried []string
+}
+
+// Strict is an error that names all keys that are not carried over, or nil if there are none.
+func (r *Result) Strict() error {
+	if len(r.NotCarried) == 0 {
+		return nil
+	}
+	what := "keys of the Compose files are"
+	if len(r.NotCarried) == 1 {
+		what = "key of the Compose files is"
+	}
+	return errkind.New(errkind.Invalid, "%d %s not carried over: %s", len(r.NotCarried), what, strings.Join(r.NotCarried, ", ")).
+		WithHint("take out what has no effect, or do without --strict")
 }
 
 // Load reads the files and converts them. An error names the file or the key that it is about,
@@ -73,16 +99,21 @@ func Load(ctx context.Context, o Options) (*Result, error) {
 	if model["name"] == o.Stack {
 		delete(model, "name")
 	}
+	selectProfiles(model, o.Profiles, said)
 	carriedKeys().prune(model, "", said.dropped)
 	project, err := decode(model, details)
 	if err != nil {
 		return nil, err
 	}
-	req, err := newConverter(o.Stack, project, model, said).request()
+	c := newConverter(o.Stack, project, model, said)
+	req, err := c.request()
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Request: req, Warnings: said.lines()}, nil
+	if req.Compose, err = c.effective(); err != nil {
+		return nil, err
+	}
+	return &Result{Request: req, Warnings: said.lines(), NotCarried: said.notCarried()}, nil
 }
 
 // details reads the files and the environment.
@@ -119,7 +150,7 @@ func (o Options) details(ctx context.Context) (types.ConfigDetails, error) {
 			d.Environment[key] = value
 		}
 	}
-	return d, nil
+	return d, o.readEnvFiles(d.Environment, dir)
 }
 
 // read returns the content of one file, or of the standard input.

@@ -121,6 +121,11 @@ var errorTests = []struct {
 	{"port range for one target", web("ports: ['8000-8002:80']"), []string{"services.web.ports[0].published", "8000-8002"}},
 	{"protocol", web("ports: [{target: 80, protocol: icmp}]"), []string{"services.web.ports[0].protocol", "icmp", "sctp, tcp, udp"}},
 	{"publish mode", web("ports: [{target: 80, mode: other}]"), []string{"services.web.ports[0].mode", "other"}},
+	{"constraint", web("deploy: {placement: {constraints: [node.role = worker]}}"), []string{"services.web.deploy.placement.constraints[0]", "node.role = worker", "KEY==VALUE"}},
+	{"key of a constraint", web("deploy: {placement: {constraints: [node.role==manager, 'node role != x']}}"), []string{"services.web.deploy.placement.constraints[1]", "node role"}},
+	{"value of a constraint", web("deploy: {placement: {constraints: ['node.labels.a==b@c']}}"), []string{"services.web.deploy.placement.constraints[0]", "b@c"}},
+	{"constraint without a value", web("deploy: {placement: {constraints: ['node.labels.a!=']}}"), []string{"services.web.deploy.placement.constraints[0]"}},
+	{"preference", web("deploy: {placement: {preferences: [{spread: ' '}]}}"), []string{"services.web.deploy.placement.preferences[0].spread"}},
 	{"endpoint mode", web("deploy: {endpoint_mode: x}"), []string{"services.web.deploy.endpoint_mode"}},
 	{"mode", web("deploy: {mode: x}"), []string{"services.web.deploy.mode", "replicated-job"}},
 	{"replicas of a global service", web("deploy: {mode: global, replicas: 2}"), []string{"services.web.deploy.replicas"}},
@@ -167,6 +172,11 @@ var errorTests = []struct {
 	{"large secret", web() + "secrets: {x: {environment: LARGE}}", []string{"secrets.x.environment", "511999"}},
 	{"secret without data", web() + "secrets: {x: {name: y}}", []string{"secrets.x"}},
 	{"missing config file", web() + "configs: {x: {file: none.txt}}", []string{"configs.x.file", "none.txt"}},
+	{"empty config", web() + "configs: {x: {content: ''}}", []string{"configs.x.content", "the config is empty"}},
+	{"bad env file", web("env_file: bad.env"), []string{"bad.env: line 2: it is not KEY=VALUE"}},
+	{"open quote in an env file", web("env_file: quote.env"), []string{"quote.env: line 3: a quote is not closed"}},
+	{"bad variable in an env file", web("env_file: brace.env"), []string{"brace.env: it cannot be read"}},
+	{"bad label file", web("label_file: bad.env"), []string{"bad.env: line 2: it is not KEY=VALUE"}},
 	{"missing env file", web("env_file: none.env"), []string{"none.env"}},
 	{"service name too long", "services: {" + longKey + ": {image: x}}", []string{"services." + longKey, "64 characters", "63"}},
 	{"secret name too long", web() + "secrets: {a" + longKey + "b: {file: data.txt}}", []string{"secrets.a" + longKey, "66 characters", "64"}},
@@ -192,6 +202,86 @@ func TestErrors(t *testing.T) {
 				t.Errorf("the error shows a value or has several lines: %.300q", err)
 			}
 		})
+	}
+}
+
+// TestEnvFiles: the environment wins over env files, and a later one over an earlier one.
+func TestEnvFiles(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "a.env", "# one\nA=a-file\nB=a-file\nC='$no'\nexport D=\"${A}, ${ENV}\"\n")
+	writeFile(t, dir, "b.env", "\uFEFFB=b-file\nE=${C}${B}\n")
+	o := Options{
+		Files: []string{"-"}, Dir: dir, Env: []string{"A=env", "ENV=env"}, EnvFiles: []string{"a.env", "b.env"}, Stack: "s",
+		Stdin: strings.NewReader(web("command: ['$A', '$B', '$C', '$D', '$E']")),
+	}
+	result, err := Load(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := result.Request.Services[0].Task.GetContainer().Args
+	if diff := cmp.Diff([]string{"env", "b-file", "$no", "env, env", "$nob-file"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for content, want := range map[string]string{
+		"A=1\ncanary here\n": "env file: bad.env: line 2: it is not KEY=VALUE",
+		"A='canary\nB=1":     "env file: bad.env: line 2: a quote is not closed",
+		"A=\"${canary\"":     "env file: bad.env: it cannot be read as KEY=VALUE, or a $ in it cannot",
+	} {
+		writeFile(t, dir, "bad.env", content)
+		o.EnvFiles, o.Stdin = []string{"bad.env"}, strings.NewReader(web())
+		if _, err := Load(t.Context(), o); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", content, err, want)
+		}
+	}
+	o.EnvFiles, o.Stdin = []string{"none.env"}, strings.NewReader(web())
+	if _, err := Load(t.Context(), o); err == nil || !strings.Contains(err.Error(), "none.env: no such file") {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+// TestProfiles: services with profiles are there if one of these is asked for.
+func TestProfiles(t *testing.T) {
+	file := "services: {a: {image: x}, b: {image: x, profiles: [p]}, c: {image: x, profiles: [p, q]}, d: {build: ., profiles: [r]}}"
+	for _, test := range []struct {
+		profiles []string
+		services string
+		warnings []string
+	}{
+		{nil, "s_a", []string{
+			"services.b: left out: it is only for the profiles p", "services.c: left out: it is only for the profiles p, q",
+			"services.d: left out: it is only for the profiles r",
+		}},
+		{[]string{"q", "zz"}, "s_a s_c", []string{
+			"profile zz: no service has it", "services.b: left out: it is only for the profiles p",
+			"services.d: left out: it is only for the profiles r",
+		}},
+		{[]string{"p"}, "s_a s_b s_c", []string{"services.d: left out: it is only for the profiles r"}},
+	} {
+		result, err := Load(t.Context(), Options{
+			Files: []string{"-"}, Stdin: strings.NewReader(file), Dir: t.TempDir(), Profiles: test.profiles, Stack: "s",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var services []string
+		for _, s := range result.Request.Services {
+			services = append(services, s.Annotations.Name)
+		}
+		if got := strings.Join(services, " "); got != test.services {
+			t.Errorf("%q: services %s, want %s", test.profiles, got, test.services)
+		}
+		if diff := cmp.Diff(test.warnings, result.Warnings); diff != "" {
+			t.Errorf("%q: warnings (-want +got):\n%s", test.profiles, diff)
+		}
+		if len(result.NotCarried) > 0 {
+			t.Errorf("%q: not carried: %q", test.profiles, result.NotCarried)
+		}
+	}
+	_, err := Load(t.Context(), Options{
+		Files: []string{"-"}, Stdin: strings.NewReader(file), Dir: t.TempDir(), Profiles: []string{"*"}, Stack: "s",
+	})
+	if err == nil || !strings.Contains(err.Error(), "services.d.image") {
+		t.Errorf("all profiles: %v", err)
 	}
 }
 

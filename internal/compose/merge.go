@@ -47,10 +47,10 @@ func decode(model map[string]any, d types.ConfigDetails) (*types.Project, error)
 		}
 		var err error
 		if project, err = project.WithServicesEnvironmentResolved(true); err != nil {
-			return err
+			return hideLines(err)
 		}
 		project, err = project.WithServicesLabelsResolved(true)
-		return err
+		return hideLines(err)
 	})
 	return project, err
 }

@@ -151,9 +151,3 @@ func (f *fallible) prefix(path, s string) {
 		f.fail("%s: %q is not a range of addresses, as in 10.0.9.0/24", path, s)
 	}
 }
-
-// distinct sorts names and leaves one of each.
-func distinct(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
-}

@@ -29,7 +29,7 @@ var warningTests = []struct {
 	{
 		name: "service",
 		file: web("build: .", "container_name: web1", "depends_on: [db]", "links: [db]", "expose: [80]",
-			"profiles: [p]", "privileged: true", "tmpfs: /run", "group_add: [g]", "scale: 2") +
+			"privileged: true", "tmpfs: /run", "group_add: [g]", "scale: 2") +
 			"  db: {image: db}",
 		want: []string{
 			"services.web.build: not carried over",
@@ -39,7 +39,6 @@ var warningTests = []struct {
 			"services.web.group_add: not carried over",
 			"services.web.links: not carried over",
 			"services.web.privileged: not carried over",
-			"services.web.profiles: not carried over",
 			"services.web.scale: not carried over",
 			"services.web.tmpfs: not carried over",
 		},
@@ -115,6 +114,11 @@ var warningTests = []struct {
 		},
 	},
 	{
+		name: "profiles",
+		file: "services: {web: {image: x, profiles: []}, debug: {build: ., profiles: [a, b]}}",
+		want: []string{"services.debug: left out: it is only for the profiles a, b"},
+	},
+	{
 		name: "variables",
 		file: web("command: $$A ${B:-b} ${C:+c} ${D-$E} $E $E ${F}", "environment: [G, H=, SET]"),
 		want: []string{
@@ -136,6 +140,35 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestStrict: one error names all that is not carried over, and nothing else.
+func TestStrict(t *testing.T) {
+	result, err := loadText(t, "version: '3'\nx-y: 1\n"+web("build: .", "command: $UNSET", `ports: ["127.0.0.1:80:80"]`)+
+		"networks: {front: }\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := result.Strict()
+	want := "3 keys of the Compose files are not carried over: networks.front (no service is in it), " +
+		"services.web.build, services.web.ports[0].host_ip"
+	if strict == nil || strict.Error() != want {
+		t.Errorf("got  %v\nwant %s", strict, want)
+	}
+	result, err = loadText(t, web("build: ."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strict := result.Strict(); strict == nil || !strings.HasPrefix(strict.Error(), "1 key of the Compose files is not") {
+		t.Errorf("one key: %v", strict)
+	}
+	result, err = loadText(t, web("command: $UNSET"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strict := result.Strict(); strict != nil {
+		t.Errorf("a variable that is not set: %v", strict)
 	}
 }
 
@@ -171,8 +204,8 @@ func TestNothingIsLost(t *testing.T) {
 			values[name] = value
 		}
 	}
-	// Not keys of the schema, or gone before merging ends.
-	gone := []string{"name", "extends", "log_driver", "log_opt", "net", "volume_driver", "dockerfile"}
+	// Not keys of the schema, or gone before it is decided what is carried over.
+	gone := []string{"profiles", "name", "extends", "log_driver", "log_opt", "net", "volume_driver", "dockerfile"}
 	for _, key := range serviceFields(reflect.TypeFor[types.ServiceConfig]()) {
 		if slices.Contains(gone, key) {
 			continue
