@@ -44,7 +44,7 @@ type fake struct {
 	version  uint64 // of the settings
 	floor    uint64
 	conflict int // so many updates meet a change by someone else
-	deployed *holdfast.DeployRequest
+	stacks   stacks
 	past     past
 	watches  watches
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,7 +43,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"ctl": cmdCtl, "exits": exits, "fake": cmdFake,
+			"ctl": cmdCtl, "exits": exits, "fake": cmdFake, "fill": fill,
 		},
 	})
 }
@@ -67,9 +69,22 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// fill makes files of one long line KEY=VALUE: "fill SIZE FILE…".
+func fill(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fill SIZE FILE…")
+	}
+	size, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for _, name := range args[1:] {
+		ts.Check(os.WriteFile(ts.MkAbs(name), append([]byte("k="), bytes.Repeat([]byte("x"), size-2)...), 0o600))
+	}
+}
+
 // fake changes the manager: "conflict N", "task SERVICE SLOT STATE", "fail KIND". "end KIND…" ends
 // watches, one after another, each as soon as it was sent all that there is; "watched N" waits
-// until N watches were in sync; "breaks N" breaks off N of the lists that watches begin with.
+// until N watches were in sync; "breaks N" breaks off N of the lists that watches begin with;
+// "staged" prints what was staged, request by request.
 func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 	f := ts.Value(fakeKey{}).(*fake)
 	f.mu.Lock()
@@ -110,6 +125,11 @@ func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 		defer cancel()
 		for f.watches.begun < number(args[1]) {
 			ts.Check(f.wait(ctx))
+		}
+	case "staged":
+		for _, part := range f.stacks.parts {
+			_, err := fmt.Fprintln(ts.Stdout(), part)
+			ts.Check(err)
 		}
 	case "fail":
 		f.fail = errkind.New(errkind.Kind(number(args[1])), "told to fail").WithHint("tell it not to")

@@ -4,15 +4,19 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/command"
-	"holdfast/internal/cli"
-	"holdfast/internal/compose"
 )
 
 type deployOptions struct {
-	files []string
+	files
+	expected
+	dryRun  bool
+	prune   bool
+	history uint32
 }
 
 func newDeploy(env *command.Env) *cobra.Command {
@@ -21,34 +25,58 @@ func newDeploy(env *command.Env) *cobra.Command {
 		Use:     "deploy -c FILE|- [-c FILE…] [flags] NAME",
 		Aliases: []string{"up"},
 		Short:   "Make a stack what Compose files say, in one change",
-		Args:    command.ExactArgs(1),
+		Long: "Make a stack what Compose files say, in one change, and keep that as a release to go back to.\n" +
+			"If nothing differs, nothing is written.\n" +
+			"A stack that is too large for one request has its secrets and configs stored first.",
+		Args: command.ExactArgs(1),
 		RunE: env.Run(func(ctx context.Context, c *client.Client, args []string) error {
 			return runDeploy(ctx, env, c, o, args[0])
 		}),
 	}
-	cmd.Flags().StringArrayVarP(&o.files, "compose-file", "c", nil, "Compose `FILE`, or - for standard input; later ones win")
+	fs := cmd.Flags()
+	o.files.addFlags(fs)
+	o.expected.addFlag(fs)
+	addHistory(fs, &o.history)
+	fs.BoolVar(&o.dryRun, "dry-run", false, "show what would change, and change nothing")
+	fs.BoolVar(&o.prune, "prune", true, "remove what the stack has and the files do not")
 	return cmd
 }
 
 func runDeploy(ctx context.Context, env *command.Env, c *client.Client, o *deployOptions, name string) error {
-	if len(o.files) == 0 {
-		return cli.Usagef("which Compose file? give it with -c")
-	}
-	loaded, err := compose.Load(ctx, compose.Options{
-		Files: o.files, Stdin: env.Streams.In, Env: env.Environ, Stack: name,
-	})
+	r, err := o.load(ctx, env, name)
 	if err != nil {
 		return err
 	}
-	for _, w := range loaded.Warnings {
-		env.Notef("warning: %s", w)
+	r.DryRun, r.KeepOthers, r.MaxHistory = o.dryRun, !o.prune, o.history
+	if o.given() {
+		r.Expect = &holdfast.DeployRequest_ExpectRelease{ExpectRelease: o.release}
 	}
-	r, err := c.Stacks().Deploy(ctx, loaded.Request)
+	if err := stage(ctx, env, c, r); err != nil {
+		return err
+	}
+	done, err := c.Stacks().Deploy(ctx, r)
 	if err != nil {
 		return err
 	}
-	if p := env.Printer(); p.Format == cli.JSON {
-		return p.JSON(r)
-	}
-	return printChanges(env, r.Changes, r.Revision)
+	return printDeployed(env, name, done, o.dryRun)
+}
+
+// expected is the value of --expect-revision: the release that must be the deployed one, if it
+// is given.
+type expected struct {
+	release uint64
+	flag    *pflag.Flag
+}
+
+func (e *expected) addFlag(fs *pflag.FlagSet) {
+	const name = "expect-revision"
+	fs.Uint64Var(&e.release, name, 0, "fail unless the release `N` is the deployed one; 0: unless none is")
+	e.flag = fs.Lookup(name)
+}
+
+func (e *expected) given() bool { return e.flag.Changed }
+
+// addHistory adds --history. 0 leaves it to the managers.
+func addHistory(fs *pflag.FlagSet, most *uint32) {
+	fs.Uint32Var(most, "history", 0, "keep at most the last `N` releases, the deployed one always (default 10)")
 }

@@ -9,12 +9,13 @@ import (
 	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/command"
+	"holdfast/cmd/ctl/internal/kinds"
 	"holdfast/internal/cli"
 )
 
 func newLs(env *command.Env) *cobra.Command {
 	return command.Relist{
-		Use: "ls [flags]", Short: "List stacks", List: runLs,
+		Use: "ls [flags]", Short: "List stacks, with their newest releases", List: runLs,
 		Kinds: []holdfast.Kind{
 			holdfast.Kind_KIND_SERVICE, holdfast.Kind_KIND_NETWORK, holdfast.Kind_KIND_SECRET, holdfast.Kind_KIND_CONFIG,
 		},
@@ -36,15 +37,31 @@ func view() cli.View[*holdfast.Stack] {
 			return strconv.FormatUint(of(s), 10)
 		}}
 	}
+	// What was deployed before there were releases has none.
+	release := func(title string, of func(*holdfast.Release) string) cli.Column[*holdfast.Stack] {
+		return cli.Column[*holdfast.Stack]{Title: title, Value: func(s *holdfast.Stack) string {
+			if s.Release == nil {
+				return ""
+			}
+			return of(s.Release)
+		}}
+	}
 	return cli.View[*holdfast.Stack]{
 		ID:   (*holdfast.Stack).GetName,
 		Name: (*holdfast.Stack).GetName,
 		Columns: []cli.Column[*holdfast.Stack]{
 			{Title: "NAME", Value: (*holdfast.Stack).GetName},
+			release("RELEASE", releaseNumber),
+			release("STATUS", (*holdfast.Release).GetStatus),
 			number("SERVICES", (*holdfast.Stack).GetServices),
 			number("NETWORKS", (*holdfast.Stack).GetNetworks),
 			number("SECRETS", (*holdfast.Stack).GetSecrets),
 			number("CONFIGS", (*holdfast.Stack).GetConfigs),
+			release("UPDATED", releaseTime),
 		},
 	}
 }
+
+func releaseNumber(r *holdfast.Release) string { return strconv.FormatUint(r.GetNumber(), 10) }
+
+func releaseTime(r *holdfast.Release) string { return kinds.FormatTime(r.GetAt()) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/command"
@@ -25,17 +26,23 @@ func newServices(env *command.Env) *cobra.Command {
 }
 
 func runServices(ctx context.Context, env *command.Env, c *client.Client, name string) error {
-	found, err := client.Collect(kinds.Services().List(ctx, c, holdfast.Selector{Labels: map[string]string{namespace: name}}))
+	found, err := servicesOf(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 {
-		// A stack may be without services, but not without anything.
-		if err := exists(ctx, c, name); err != nil {
-			return err
-		}
-	}
 	return service.Print(ctx, env, c, found)
+}
+
+// servicesOf finds the services of a stack. It may be without any, but not without anything.
+func servicesOf(ctx context.Context, c *client.Client, name string) ([]*api.Service, error) {
+	if name == "" { // which the label may have any value for
+		return nil, errkind.Field("stack", "is empty")
+	}
+	found, err := client.Collect(kinds.Services().List(ctx, c, holdfast.Selector{Labels: map[string]string{namespace: name}}))
+	if err == nil && len(found) == 0 {
+		err = exists(ctx, c, name)
+	}
+	return found, err
 }
 
 func exists(ctx context.Context, c *client.Client, name string) error {

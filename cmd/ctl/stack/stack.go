@@ -3,11 +3,10 @@
 package stack
 
 import (
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"holdfast/api/holdfast"
 	"holdfast/cmd/ctl/internal/command"
 	"holdfast/internal/cli"
 )
@@ -17,38 +16,29 @@ const namespace = "com.docker.stack.namespace"
 
 // New makes the command "stack" with its verbs.
 func New(env *command.Env) *cobra.Command {
-	return command.Group("stack", "Manage stacks", newDeploy(env), newLs(env), newServices(env), newRm(env))
+	return command.Group("stack", "Manage stacks",
+		newDeploy(env),
+		newLs(env),
+		newServices(env),
+		newPs(env),
+		newHistory(env),
+		newDiff(env),
+		newGet(env),
+		newRollback(env),
+		newRm(env),
+		newConfig(env),
+	)
 }
 
-// printChanges prints what was done: a line for each object that was changed, and the
-// revision.
-func printChanges(env *command.Env, changes []*holdfast.StackChange, revision uint64) error {
-	changed := 0
-	for _, ch := range changes {
-		if ch.Action == holdfast.StackChange_UNCHANGED {
-			continue
-		}
-		changed++
-		if err := printChange(env, ch); err != nil {
-			return err
-		}
+// parseRelease takes the number of a release from the arguments of a command that come after
+// the stack's name; 0 if there is none.
+func parseRelease(args []string) (uint64, error) {
+	if len(args) < 2 {
+		return 0, nil
 	}
-	if changed == 0 {
-		env.Notef("nothing to change")
+	n, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil || n == 0 {
+		return 0, cli.Usagef("%q is not a release, which is a number from 1", args[1])
 	}
-	if f := env.Printer().Format; f == cli.ID || f == cli.Name {
-		return nil
-	}
-	return env.Printf("revision %d", revision)
-}
-
-func printChange(env *command.Env, ch *holdfast.StackChange) error {
-	switch env.Printer().Format {
-	case cli.ID:
-		return env.Printf("%s", cli.Clean(ch.ID))
-	case cli.Name:
-		return env.Printf("%s", cli.Clean(ch.Name))
-	}
-	kind := strings.ToLower(strings.TrimPrefix(ch.Kind.String(), "KIND_"))
-	return env.Printf("%s %s %s  %s", kind, cli.Clean(ch.Name), strings.ToLower(ch.Action.String()), cli.Clean(ch.ID))
+	return n, nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,12 +68,13 @@ func runDiff[T kinds.Object](
 type diff struct {
 	From    uint64       `json:"from,string"`
 	To      uint64       `json:"to,string"`
-	Objects []objectDiff `json:"objects"`
+	Objects []ObjectDiff `json:"objects"`
 }
 
-type objectDiff struct {
+// ObjectDiff is how an object differs, as -o json prints it.
+type ObjectDiff struct {
 	Kind   string  `json:"kind"`
-	ID     string  `json:"id"`
+	ID     string  `json:"id,omitempty"` // one that is not there yet has none
 	Name   string  `json:"name,omitempty"`
 	Action string  `json:"action"`
 	Fields []field `json:"fields,omitempty"`
@@ -108,31 +110,34 @@ func rawJSON(text string) json.RawMessage {
 
 // PrintDiff prints a comparison, and returns cli.Different if there is a difference.
 func PrintDiff(env *Env, r *holdfast.DiffResponse) error {
-	d := diff{From: r.From, To: r.To, Objects: make([]objectDiff, len(r.Objects))}
-	for i, o := range r.Objects {
-		d.Objects[i] = objectDiff{
+	err := PrintObjectDiffs(env, r.Objects, func(all []ObjectDiff) any {
+		return diff{From: r.From, To: r.To, Objects: all}
+	})
+	if err == nil && len(r.Objects) > 0 {
+		err = cli.Different{}
+	}
+	return err
+}
+
+// PrintObjectDiffs prints how objects differ. document makes of it what -o json prints.
+func PrintObjectDiffs(env *Env, objects []*holdfast.ObjectDiff, document func([]ObjectDiff) any) error {
+	all := make([]ObjectDiff, len(objects))
+	for i, o := range objects {
+		all[i] = ObjectDiff{
 			Kind: kinds.Of(o.Kind).Noun, ID: o.ID, Name: o.Name, Action: diffWord(o.Action), Fields: fields(o.Fields),
 		}
 	}
-	if err := d.print(env.Printer()); err != nil {
-		return err
-	}
-	if len(d.Objects) > 0 {
-		return cli.Different{}
-	}
-	return nil
-}
-
-func (d diff) print(p cli.Printer) error {
+	p := env.Printer()
 	switch p.Format {
 	case cli.JSON:
-		return p.JSON(d)
+		return p.JSON(document(all))
 	case cli.ID, cli.Name:
-		return cli.PrintList(p, cli.View[objectDiff]{
-			ID: func(o objectDiff) string { return o.ID }, Name: func(o objectDiff) string { return o.Name },
-		}, d.Objects)
+		return cli.PrintList(p, cli.View[ObjectDiff]{
+			ID:   func(o ObjectDiff) string { return cmp.Or(o.ID, o.Name) },
+			Name: func(o ObjectDiff) string { return o.Name },
+		}, all)
 	}
-	for _, o := range d.Objects {
+	for _, o := range all {
 		if _, err := p.Out.Write([]byte(o.text())); err != nil {
 			return err
 		}
@@ -141,10 +146,10 @@ func (d diff) print(p cli.Printer) error {
 }
 
 // text shows how an object differs: a line for it, and one for each field.
-func (o objectDiff) text() string {
+func (o ObjectDiff) text() string {
 	var b strings.Builder
-	name := o.ID
-	if o.Name != "" {
+	name := cmp.Or(o.Name, o.ID)
+	if o.Name != "" && o.ID != "" {
 		name = fmt.Sprintf("%s (%s)", o.Name, o.ID)
 	}
 	fmt.Fprintf(&b, "%s %s %s\n", o.Kind, cli.Clean(name), o.Action)

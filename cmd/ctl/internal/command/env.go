@@ -78,6 +78,9 @@ func (e *Env) Printer() cli.Printer {
 	return p
 }
 
+// Talks tells whether people read the output, and not only names or IDs are asked for.
+func (e *Env) Talks() bool { return !e.quiet && e.format != cli.Name && e.format != cli.JSON }
+
 // Printf prints a line of data.
 func (e *Env) Printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(e.Streams.Out, format+"\n", args...)

@@ -42,6 +42,11 @@ func MaxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error { return between(cmd, args, 0, n) }
 }
 
+// Args wants least to most arguments.
+func Args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return between(cmd, args, least, most) }
+}
+
 func between(cmd *cobra.Command, args []string, least, most int) error {
 	if n := len(args); n >= least && (most < 0 || n <= most) {
 		return nil
@@ -50,6 +55,8 @@ func between(cmd *cobra.Command, args []string, least, most int) error {
 	switch {
 	case most < 0:
 		want = fmt.Sprintf("at least %d", least)
+	case most != least && least > 0:
+		want = fmt.Sprintf("%d to %d", least, most)
 	case most != least:
 		want = fmt.Sprintf("at most %d", most)
 	}
