@@ -152,7 +152,7 @@ func (s *session) deployReal(app application, deploy []string) {
 	s.unmoved("the second deployment", func() {
 		r := s.run(0, append(deploy, "app")...)
 		s.says(r.Err, "nothing to change\n")
-		if strings.Count(r.Out, "\n") != 1 || !strings.HasPrefix(r.Out, "revision ") {
+		if strings.Count(r.Out, "\n") != 2 || !strings.HasPrefix(r.Out, "release 1\nrevision ") {
 			s.t.Errorf("the second deployment says %q", r.Out)
 		}
 	})

@@ -2,6 +2,7 @@ package stacks_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,7 +73,11 @@ networks:
 	if n := len(of("green", all)); n != 2 || n != len(blue) {
 		s.t.Errorf("the stacks have %d and %d objects, want 2", len(blue), n)
 	}
-	s.says(s.run(0, "stack", "ls").Out, "blue    1          1", "green   1          1")
+	for _, name := range []string{"blue", "green"} {
+		if ls := s.run(0, "stack", "ls").Out; !regexp.MustCompile(`(?m)^` + name + ` .* 1 +1 +0 +0`).MatchString(ls) {
+			s.t.Errorf("%s is not listed: %s", name, ls)
+		}
+	}
 
 	s.unmoved("the removal of a network in use", func() {
 		s.says(s.run(6, "network", "rm", "shared").Err, "network shared", "in use", "blue_web", "green_web")
@@ -116,18 +121,18 @@ secrets: {key%[1]d: {file: key}}
 `
 	const (
 		takenPort = `, ports: ['8080:80']`
-		badSpread = `, deploy: {placement: {constraints: ['no constraint at all']}}`
+		tooLittle = `, deploy: {resources: {limits: {memory: 1m}}}`
 	)
 	s.write("key", "a key")
 	s.run(0, "service", "create", "--name", "outside", "--publish", "8080:80", "outside:1")
 	s.refused(6, "app", fmt.Sprintf(file, 1, takenPort), "service app_z", "8080", "outside")
-	s.refused(1, "app", fmt.Sprintf(file, 1, badSpread), "service app_z", "constraint")
+	s.refused(1, "app", fmt.Sprintf(file, 1, tooLittle), "service app_z", "memory")
 	if n := len(s.objects()); n != 1 {
 		s.t.Fatalf("there are %d objects, want the one service outside", n)
 	}
 	s.deploy(0, "app", fmt.Sprintf(file, 1, ""))
 	s.refused(6, "app", fmt.Sprintf(file, 2, takenPort), "service app_z", "8080", "outside")
-	s.refused(1, "app", fmt.Sprintf(file, 2, badSpread), "service app_z", "constraint")
+	s.refused(1, "app", fmt.Sprintf(file, 2, tooLittle), "service app_z", "memory")
 
 	before := s.objects()
 	s.deploy(0, "app", fmt.Sprintf(file, 2, ""))
