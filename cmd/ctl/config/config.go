@@ -12,7 +12,7 @@ import (
 func New(env *command.Env) *cobra.Command {
 	return command.Group("config", "Manage configs",
 		newCreate(env),
-		command.NewLs(env, kinds.Configs()),
+		command.NewLsData(env, kinds.Configs()),
 		command.NewInspect(env, kinds.Configs()),
 		command.NewHistory(env, kinds.Configs()),
 		command.NewDiff(env, kinds.Configs()),

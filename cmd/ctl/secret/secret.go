@@ -12,7 +12,7 @@ import (
 func New(env *command.Env) *cobra.Command {
 	return command.Group("secret", "Manage secrets",
 		newCreate(env),
-		command.NewLs(env, kinds.Secrets()),
+		command.NewLsData(env, kinds.Secrets()),
 		command.NewInspect(env, kinds.Secrets()),
 		command.NewHistory(env, kinds.Secrets()),
 		command.NewDiff(env, kinds.Secrets()),

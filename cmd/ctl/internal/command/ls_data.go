@@ -1,0 +1,38 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"holdfast/api/holdfast"
+	"holdfast/client"
+	"holdfast/cmd/ctl/internal/kinds"
+)
+
+// releasePart is the label of secrets and configs in which releases are kept.
+const releasePart = "holdfast.release.part"
+
+// NewLsData makes the command that lists secrets or configs; those in which releases are kept
+// are for programs, and are shown with --all only.
+func NewLsData[T kinds.Object](env *Env, k kinds.Kind[T]) *cobra.Command {
+	all := false
+	return Ls[T]{
+		Kind: k,
+		Flags: func(fs *pflag.FlagSet) {
+			fs.BoolVarP(&all, "all", "a", false, "also those in which releases are kept")
+		},
+		Narrow: func(_ context.Context, _ *client.Client, s *holdfast.Selector) error {
+			if all {
+				return nil
+			}
+			if s.Where = strings.TrimSpace(s.Where); s.Where != "" {
+				s.Where += ", "
+			}
+			s.Where += "!" + releasePart
+			return nil
+		},
+	}.New(env)
+}
