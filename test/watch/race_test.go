@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/internal/errkind"
@@ -95,6 +96,12 @@ func race(t *testing.T, random *rand.Rand) {
 	}
 	last <- r.end
 	close(r.done)
+	// Those that had seen all before they were told that it is the end are to hear of more.
+	if _, err := r.any.Control().CreateNetwork(ctx, &api.CreateNetworkRequest{
+		Spec: &api.NetworkSpec{Annotations: api.Annotations{Name: "end"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	if err := readers.Wait(); err != nil {
 		t.Fatal(err)
 	}
