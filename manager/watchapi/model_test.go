@@ -211,7 +211,7 @@ func (m *model) watchSome(r *rand.Rand) error {
 	for id := range uint64(1 + r.IntN(8)) {
 		watchers[id+1] = m.newSeen(r, id+1)
 	}
-	send := make(chan error, 1)
+	send, again := make(chan error, 1), make(chan struct{}, 1)
 	go func() {
 		for _, s := range watchers {
 			if err := stream.Send(&holdfast.WatchRequest{Request: &holdfast.WatchRequest_Create{Create: s.request}}); err != nil {
@@ -220,7 +220,17 @@ func (m *model) watchSome(r *rand.Rand) error {
 			}
 		}
 		<-m.done
-		send <- stream.Send(&holdfast.WatchRequest{Request: &holdfast.WatchRequest_Progress{Progress: &holdfast.AskProgress{}}})
+		var err error
+		for err == nil {
+			err = stream.Send(&holdfast.WatchRequest{Request: &holdfast.WatchRequest_Progress{Progress: &holdfast.AskProgress{}}})
+			select {
+			case <-again:
+			case <-ctx.Done():
+				send <- err
+				return
+			}
+		}
+		send <- err
 	}()
 	for live := len(watchers); live > 0; {
 		msg, err := stream.Recv()
@@ -228,8 +238,13 @@ func (m *model) watchSome(r *rand.Rand) error {
 			return fmt.Errorf("after %d revisions: %w", m.revisions, err)
 		}
 		switch p := msg.GetProgress(); {
-		case p != nil && msg.WatcherID == 0 && msg.Revision >= m.revisions:
+		case p != nil && msg.WatcherID == 0 && msg.Revision >= m.revisions && allSynced(watchers):
 			live = 0
+		case p != nil && msg.WatcherID == 0 && msg.Revision >= m.revisions:
+			select { // it does not speak of those that are not synced yet
+			case again <- struct{}{}:
+			default:
+			}
 		case p != nil && msg.WatcherID == 0:
 			for _, s := range watchers { // it speaks of those that are synced
 				if s.synced && s.ended == "" {
@@ -261,6 +276,15 @@ func (m *model) watchSome(r *rand.Rand) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+func allSynced(watchers map[uint64]*seen) bool {
+	for _, s := range watchers {
+		if !s.synced && s.ended == "" {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *model) newSeen(r *rand.Rand, id uint64) *seen {
