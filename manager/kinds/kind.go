@@ -86,26 +86,9 @@ func Of(path string, number holdfast.Kind) (Kind, error) {
 }
 
 // OfObject returns an object's kind.
-func OfObject(o state.Object) (Kind, error) { return Of("object", numberOf(o)) }
-
-func numberOf(o state.Object) holdfast.Kind {
-	switch o.(type) {
-	case *api.Node:
-		return holdfast.Kind_KIND_NODE
-	case *api.Service:
-		return holdfast.Kind_KIND_SERVICE
-	case *api.Task:
-		return holdfast.Kind_KIND_TASK
-	case *api.Network:
-		return holdfast.Kind_KIND_NETWORK
-	case *api.Cluster:
-		return holdfast.Kind_KIND_CLUSTER
-	case *api.Secret:
-		return holdfast.Kind_KIND_SECRET
-	case *api.Config:
-		return holdfast.Kind_KIND_CONFIG
-	}
-	return holdfast.Kind_KIND_UNSPECIFIED
+func OfObject(o state.Object) (Kind, error) {
+	number, _ := objects.KindOf(o)
+	return Of("object", number)
 }
 
 // Annotations returns what holds an object's labels, what counts first before the rest.

@@ -182,7 +182,7 @@ func getAny[T Object[T]](tx store.ReadTx, t *store.Table[T], id string) (state.O
 
 // checkVersion checks that an object was last changed at a revision.
 func checkVersion(tx store.ReadTx, o state.Object, version uint64) error {
-	kind, noun := kindOf(o)
+	kind, noun := KindOf(o)
 	present, err := getKind(tx, kind, o.GetID())
 	if err != nil {
 		return err
@@ -198,7 +198,8 @@ func checkVersion(tx store.ReadTx, o state.Object, version uint64) error {
 	}).On(noun, o.GetID())
 }
 
-func kindOf(o state.Object) (holdfast.Kind, string) {
+// KindOf returns the kind of an object and its noun; none for an object of no kind of ours.
+func KindOf(o state.Object) (holdfast.Kind, string) {
 	switch o.(type) {
 	case *api.Node:
 		return store.Nodes.Kind(), store.Nodes.Noun()

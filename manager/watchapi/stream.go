@@ -2,8 +2,6 @@ package watchapi
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -128,9 +126,14 @@ func (w *stream) tick(local bool) error {
 			return err
 		}
 	}
-	wants := func(one *watcher) bool { return one.progress && one.synced }
-	if w.at > w.told && slices.ContainsFunc(slices.Collect(maps.Values(w.watchers)), wants) {
-		w.asked = true
+	if w.at == w.told {
+		return nil
+	}
+	for _, one := range w.watchers {
+		if one.progress && one.synced {
+			w.asked = true
+			break
+		}
 	}
 	return nil
 }

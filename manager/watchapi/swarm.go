@@ -88,13 +88,12 @@ func (w *swarmStream) run(local bool) error {
 	waker := w.server.cfg.Store.NewWaker()
 	buffer := make([]store.Entry, 0, batch)
 	interest := w.interest()
-	for {
+	for w.conn.Context().Err() == nil {
 		if err := w.follow(buffer); err != nil {
 			return err
 		}
-		asleep := waker.Sleep(interest, w.at)
-		if !asleep {
-			continue // a send ends when the client is gone
+		if !waker.Sleep(interest, w.at) {
+			continue
 		}
 		var err error
 		select {
@@ -110,6 +109,7 @@ func (w *swarmStream) run(local bool) error {
 			return err
 		}
 	}
+	return w.conn.Context().Err()
 }
 
 // interest is what is to wake the stream. Filters see objects as they are, and a store that

@@ -329,7 +329,7 @@ func (d *Driver) pick(ctx context.Context, q driver.Query) ([]driver.Head, error
 	if err := driver.Ended(ctx); err != nil {
 		return nil, err
 	}
-	labels := map[string]string{labelPart: string(partHead)}
+	labels := map[string]string{LabelPart: string(partHead)}
 	if q.Namespace != "" {
 		labels[labelNamespace] = q.Namespace
 	}

@@ -16,7 +16,6 @@ func ChunkName(upload string, i int) string { return chunkName(upload, i) }
 // Labels that tests read.
 const (
 	LabelUpload = labelUpload
-	LabelPart   = labelPart
 )
 
 // DecodeHead reads a head's object and tells the labels that it would be written with.

@@ -11,12 +11,14 @@ import (
 	"holdfast/release/driver"
 )
 
+// LabelPart is the label of each object that is a part of a record.
+const LabelPart = prefix + "part"
+
 // Labels of a head. Those of the user have a prefix of their own.
 const (
 	prefix     = "holdfast.release."
 	userPrefix = prefix + "label."
 
-	labelPart      = prefix + "part" // of each object
 	labelForm      = prefix + "form"
 	labelNamespace = prefix + "namespace"
 	labelName      = prefix + "name"
@@ -53,7 +55,7 @@ type head struct {
 // labels gives the labels that tell all of a head but its version.
 func (h head) labels() map[string]string {
 	l := map[string]string{
-		labelPart: string(partHead), labelForm: form,
+		LabelPart: string(partHead), labelForm: form,
 		labelNamespace: h.Key.Namespace, labelName: h.Key.Name, labelRevision: strconv.FormatInt(h.Key.Revision, 10),
 		labelKind: h.Kind, labelStatus: string(h.Status), labelOverlap: strconv.FormatBool(h.Overlap),
 		labelCreated: h.Created.Format(timeForm), labelModified: h.Modified.Format(timeForm),

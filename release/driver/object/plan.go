@@ -111,7 +111,7 @@ func (p Planner) body(h *head, body []byte) ([]Op, error) {
 	if h.upload, err = newID(p.Random); err != nil {
 		return nil, driver.On(err, h.Key)
 	}
-	labels := map[string]string{labelPart: string(partChunk), labelUpload: h.upload}
+	labels := map[string]string{LabelPart: string(partChunk), labelUpload: h.upload}
 	h.chunks = 0
 	var ops []Op
 	for chunk := range slices.Chunk(body, maxChunk) {
@@ -150,7 +150,7 @@ func (h head) markOps(old string) []Op {
 	return []Op{{Create, Object{
 		ID: h.mark, Name: name, Data: headData(),
 		Labels: map[string]string{
-			labelPart: string(partMark), labelNamespace: h.Key.Namespace, labelName: h.Key.Name,
+			LabelPart: string(partMark), labelNamespace: h.Key.Namespace, labelName: h.Key.Name,
 		},
 	}}}
 }
@@ -171,7 +171,7 @@ func (p *Plan) add(h head, chunks, last []Op) {
 		name := stageName(h.upload)
 		stage := Object{
 			ID: idOf(name), Name: name, Data: headData(),
-			Labels: map[string]string{labelPart: string(partStage), labelUpload: h.upload},
+			Labels: map[string]string{LabelPart: string(partStage), labelUpload: h.upload},
 		}
 		first := []Op{{Create, stage}}
 		for len(chunks) > maxChunksOnce {

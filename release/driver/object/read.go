@@ -26,7 +26,7 @@ type Part struct {
 
 // PartOf tells what an object with these labels is to a record. ok is false if it is nothing.
 func PartOf(labels map[string]string) (p Part, ok bool) {
-	is := labels[labelPart]
+	is := labels[LabelPart]
 	if is == "" {
 		return Part{}, false
 	}

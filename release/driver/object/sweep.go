@@ -69,7 +69,7 @@ type sweep struct {
 
 func (s *sweep) list(ctx context.Context, p part) ([]Object, error) {
 	var all []Object
-	for o, err := range s.store.List(ctx, map[string]string{labelPart: string(p)}) {
+	for o, err := range s.store.List(ctx, map[string]string{LabelPart: string(p)}) {
 		if err != nil {
 			return nil, fmt.Errorf("sweep: list each %s: %w", p, err)
 		}

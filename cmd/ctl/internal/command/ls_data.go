@@ -10,10 +10,8 @@ import (
 	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/kinds"
+	"holdfast/release/driver/object"
 )
-
-// releasePart is the label of secrets and configs in which releases are kept.
-const releasePart = "holdfast.release.part"
 
 // NewLsData makes the command that lists secrets or configs; those in which releases are kept
 // are for programs, and are shown with --all only.
@@ -31,7 +29,7 @@ func NewLsData[T kinds.Object](env *Env, k kinds.Kind[T]) *cobra.Command {
 			if s.Where = strings.TrimSpace(s.Where); s.Where != "" {
 				s.Where += ", "
 			}
-			s.Where += "!" + releasePart
+			s.Where += "!" + object.LabelPart
 			return nil
 		},
 	}.New(env)
