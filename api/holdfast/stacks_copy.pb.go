@@ -336,6 +336,91 @@ func (m *GetReleaseResponse) CopyInto(c *GetReleaseResponse) {
 }
 
 // Copy returns a deep copy of m, or nil if m is nil.
+func (m *ReleaseRecord) Copy() *ReleaseRecord {
+	if m == nil {
+		return nil
+	}
+	c := new(ReleaseRecord)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ReleaseRecord) CopyInto(c *ReleaseRecord) {
+	*c = *m
+	c.Labels = maps.Clone(m.Labels)
+	c.Body = bytes.Clone(m.Body)
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ExportReleaseRequest) Copy() *ExportReleaseRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(ExportReleaseRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ExportReleaseRequest) CopyInto(c *ExportReleaseRequest) {
+	*c = *m
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ExportReleaseResponse) Copy() *ExportReleaseResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(ExportReleaseResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ExportReleaseResponse) CopyInto(c *ExportReleaseResponse) {
+	*c = *m
+	c.Record = m.Record.Copy()
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ImportReleaseRequest) Copy() *ImportReleaseRequest {
+	if m == nil {
+		return nil
+	}
+	c := new(ImportReleaseRequest)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ImportReleaseRequest) CopyInto(c *ImportReleaseRequest) {
+	*c = *m
+	c.Record = m.Record.Copy()
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
+func (m *ImportReleaseResponse) Copy() *ImportReleaseResponse {
+	if m == nil {
+		return nil
+	}
+	c := new(ImportReleaseResponse)
+	m.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c a deep copy of m, which must not be nil.
+func (m *ImportReleaseResponse) CopyInto(c *ImportReleaseResponse) {
+	*c = *m
+	c.Release = m.Release.Copy()
+	c.XXX_unrecognized = bytes.Clone(m.XXX_unrecognized)
+}
+
+// Copy returns a deep copy of m, or nil if m is nil.
 func (m *RollbackRequest) Copy() *RollbackRequest {
 	if m == nil {
 		return nil

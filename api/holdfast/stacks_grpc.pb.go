@@ -21,14 +21,16 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Stacks_Deploy_FullMethodName     = "/holdfast.v1.Stacks/Deploy"
-	Stacks_Stage_FullMethodName      = "/holdfast.v1.Stacks/Stage"
-	Stacks_List_FullMethodName       = "/holdfast.v1.Stacks/List"
-	Stacks_Remove_FullMethodName     = "/holdfast.v1.Stacks/Remove"
-	Stacks_History_FullMethodName    = "/holdfast.v1.Stacks/History"
-	Stacks_GetRelease_FullMethodName = "/holdfast.v1.Stacks/GetRelease"
-	Stacks_Rollback_FullMethodName   = "/holdfast.v1.Stacks/Rollback"
-	Stacks_Compare_FullMethodName    = "/holdfast.v1.Stacks/Compare"
+	Stacks_Deploy_FullMethodName        = "/holdfast.v1.Stacks/Deploy"
+	Stacks_Stage_FullMethodName         = "/holdfast.v1.Stacks/Stage"
+	Stacks_List_FullMethodName          = "/holdfast.v1.Stacks/List"
+	Stacks_Remove_FullMethodName        = "/holdfast.v1.Stacks/Remove"
+	Stacks_History_FullMethodName       = "/holdfast.v1.Stacks/History"
+	Stacks_GetRelease_FullMethodName    = "/holdfast.v1.Stacks/GetRelease"
+	Stacks_Rollback_FullMethodName      = "/holdfast.v1.Stacks/Rollback"
+	Stacks_ExportRelease_FullMethodName = "/holdfast.v1.Stacks/ExportRelease"
+	Stacks_ImportRelease_FullMethodName = "/holdfast.v1.Stacks/ImportRelease"
+	Stacks_Compare_FullMethodName       = "/holdfast.v1.Stacks/Compare"
 )
 
 // StacksClient is the client API for Stacks service.
@@ -59,6 +61,13 @@ type StacksClient interface {
 	GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error)
 	// Rollback deploys again what a release did, as a new release.
 	Rollback(ctx context.Context, in *RollbackRequest, opts ...grpc.CallOption) (*DeployResponse, error)
+	// ExportRelease returns the record of a release, for ImportRelease of a cluster whose managers
+	// keep releases elsewhere.
+	ExportRelease(ctx context.Context, in *ExportReleaseRequest, opts ...grpc.CallOption) (*ExportReleaseResponse, error)
+	// ImportRelease adds a release to the history of a stack. It deploys nothing: a release that is
+	// not the deployed one of this cluster becomes superseded. One that is there already, with the
+	// same content, stays as it is.
+	ImportRelease(ctx context.Context, in *ImportReleaseRequest, opts ...grpc.CallOption) (*ImportReleaseResponse, error)
 	// Compare tells how a stack differs between releases, what is there, and a request. It changes
 	// nothing.
 	Compare(ctx context.Context, in *CompareStackRequest, opts ...grpc.CallOption) (*CompareStackResponse, error)
@@ -142,6 +151,26 @@ func (c *stacksClient) Rollback(ctx context.Context, in *RollbackRequest, opts .
 	return out, nil
 }
 
+func (c *stacksClient) ExportRelease(ctx context.Context, in *ExportReleaseRequest, opts ...grpc.CallOption) (*ExportReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportReleaseResponse)
+	err := c.cc.Invoke(ctx, Stacks_ExportRelease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) ImportRelease(ctx context.Context, in *ImportReleaseRequest, opts ...grpc.CallOption) (*ImportReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportReleaseResponse)
+	err := c.cc.Invoke(ctx, Stacks_ImportRelease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stacksClient) Compare(ctx context.Context, in *CompareStackRequest, opts ...grpc.CallOption) (*CompareStackResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CompareStackResponse)
@@ -180,6 +209,13 @@ type StacksServer interface {
 	GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error)
 	// Rollback deploys again what a release did, as a new release.
 	Rollback(context.Context, *RollbackRequest) (*DeployResponse, error)
+	// ExportRelease returns the record of a release, for ImportRelease of a cluster whose managers
+	// keep releases elsewhere.
+	ExportRelease(context.Context, *ExportReleaseRequest) (*ExportReleaseResponse, error)
+	// ImportRelease adds a release to the history of a stack. It deploys nothing: a release that is
+	// not the deployed one of this cluster becomes superseded. One that is there already, with the
+	// same content, stays as it is.
+	ImportRelease(context.Context, *ImportReleaseRequest) (*ImportReleaseResponse, error)
 	// Compare tells how a stack differs between releases, what is there, and a request. It changes
 	// nothing.
 	Compare(context.Context, *CompareStackRequest) (*CompareStackResponse, error)
@@ -213,6 +249,12 @@ func (UnimplementedStacksServer) GetRelease(context.Context, *GetReleaseRequest)
 }
 func (UnimplementedStacksServer) Rollback(context.Context, *RollbackRequest) (*DeployResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rollback not implemented")
+}
+func (UnimplementedStacksServer) ExportRelease(context.Context, *ExportReleaseRequest) (*ExportReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExportRelease not implemented")
+}
+func (UnimplementedStacksServer) ImportRelease(context.Context, *ImportReleaseRequest) (*ImportReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ImportRelease not implemented")
 }
 func (UnimplementedStacksServer) Compare(context.Context, *CompareStackRequest) (*CompareStackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
@@ -364,6 +406,42 @@ func _Stacks_Rollback_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_ExportRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).ExportRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_ExportRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).ExportRelease(ctx, req.(*ExportReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_ImportRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).ImportRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_ImportRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).ImportRelease(ctx, req.(*ImportReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_Compare_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CompareStackRequest)
 	if err := dec(in); err != nil {
@@ -416,6 +494,14 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Rollback",
 			Handler:    _Stacks_Rollback_Handler,
+		},
+		{
+			MethodName: "ExportRelease",
+			Handler:    _Stacks_ExportRelease_Handler,
+		},
+		{
+			MethodName: "ImportRelease",
+			Handler:    _Stacks_ImportRelease_Handler,
 		},
 		{
 			MethodName: "Compare",
