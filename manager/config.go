@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"holdfast/internal/errkind"
+	"holdfast/release/driver"
 )
 
 // Config is what a manager is made of. Advertise, Join and Token may be empty.
@@ -21,12 +22,31 @@ type Config struct {
 	Hostname  string
 	Logger    *slog.Logger
 
+	// Releases is where the releases of stacks are kept.
+	Releases Releases
+
 	// MaxPending bounds the writes that wait for their outcome; 0 means the store's default.
 	MaxPending   int
 	ReadyTimeout time.Duration
 	// Ready is called once, when both listeners serve and this manager has applied what was
 	// committed when it started.
 	Ready func(Ready)
+}
+
+// Releases is where the releases of stacks are kept. The zero value is the cluster itself.
+type Releases struct {
+	// Driver is another place. It stays the caller's to close, after Run.
+	Driver driver.Driver
+	// Alone tells that no other manager can reach it, so that there must be only one.
+	Alone bool
+}
+
+// alone is the error of a place that other managers cannot reach.
+func (r Releases) alone(what string) error {
+	return (&errkind.Error{
+		Kind: errkind.Refused, Field: "--release-driver",
+		Msg: fmt.Sprintf("%s is for a cluster of one manager: no other can reach it; %s", r.Driver.Name(), what),
+	}).WithHint("use object, or a PostgreSQL that all managers reach")
 }
 
 // Ready tells where a manager serves.
@@ -62,6 +82,9 @@ func (c *Config) check() error {
 	if c.Join != "" && c.Token == "" {
 		return errkind.Field("--join-token", "is needed with --join-addr").
 			WithHint("get it on a manager with: ctl cluster token manager -q")
+	}
+	if c.Join != "" && c.Releases.Alone {
+		return c.Releases.alone("with --join-addr there are more")
 	}
 	if c.Hostname == "" {
 		name, err := os.Hostname()

@@ -49,6 +49,7 @@ func (m *Manager) leadOnce(ctx context.Context) error {
 	})
 	group.Go(func() error { return m.reconcile(term) })
 	group.Go(func() error { return m.retain(term) })
+	group.Go(func() error { return m.settle(term) })
 	return group.Wait()
 }
 

@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/wire"
 	"holdfast/manager/call"
 	"holdfast/manager/proxy"
+	"holdfast/manager/stackapi"
 	"holdfast/manager/state"
 	"holdfast/manager/state/raft"
 	"holdfast/manager/state/raft/storage"
@@ -45,6 +46,7 @@ type Manager struct {
 	store     *store.MemoryStore
 	transport *transport.Transport
 	proxy     *proxy.Proxy
+	stacks    *stackapi.Server
 	hashes    hashes
 	began     bool // this manager began a new cluster just now
 }
@@ -81,6 +83,9 @@ func Open(ctx context.Context, cfg Config) (_ *Manager, err error) {
 		return nil, err
 	}
 	m.transport.Attach(m.node)
+	if n := len(m.store.Applied().Peers); n > 1 && cfg.Releases.Alone {
+		return nil, cfg.Releases.alone(fmt.Sprintf("this one has %d", n))
+	}
 	return m, nil
 }
 

@@ -32,6 +32,7 @@ func classes() map[string]call.Class {
 		stacks + "Deploy": call.Writing, stacks + "Stage": call.Writing, stacks + "Remove": call.Writing,
 		stacks + "Rollback": call.Writing, stacks + "Compare": call.Leading,
 		stacks + "List": call.Reading, stacks + "History": call.Reading, stacks + "GetRelease": call.Reading,
+		stacks + "ExportRelease": call.Reading, stacks + "ImportRelease": call.Writing,
 		cluster + "Status": call.Leading, cluster + "Members": call.Asking, cluster + "RemoveMember": call.Writing,
 		cluster + "Compact": call.Writing,
 		membership + "Join": call.Writing, membership + "Leave": call.Writing,

@@ -97,8 +97,13 @@ func (m *Manager) serve() error {
 		},
 	}
 	m.gate.server.Store(transport.NewServer(m.transport))
+	reads := call.Reader{Node: m.node, Store: m.store}
+	m.stacks = stackapi.New(stackapi.Config{
+		Store: m.store, Reader: reads, Files: files, Logger: m.cfg.Logger,
+		Archive: m.cfg.Releases.Driver, Namespace: "stacks-" + m.node.Identity().ClusterID,
+	})
 	watches := watchapi.New(watchapi.Config{
-		Store: m.store, Reader: call.Reader{Node: m.node, Store: m.store},
+		Store: m.store, Reader: reads,
 		HasLeader: func() bool { return m.node.Leader() != 0 },
 	})
 	for range 2 {
@@ -135,11 +140,14 @@ func (m *Manager) register(s *grpc.Server, files *descriptors.Files, watches *wa
 		},
 		StateHash: m.hashes.of, Hello: hello, RandomID: randomUint64,
 	}
+	if m.cfg.Releases.Alone {
+		cluster.Alone = m.cfg.Releases.alone("this one's manager keeps its releases there")
+	}
 	api.RegisterControlServer(s, controlapi.New(m.store, reads))
 	api.RegisterRaftMembershipServer(s, clusterapi.NewMembership(cluster))
 	api.RegisterHealthServer(s, healthServer{})
 	holdfast.RegisterObjectsServer(s, objectapi.New(m.store, reads, files))
-	holdfast.RegisterStacksServer(s, stackapi.New(m.store, reads, files))
+	holdfast.RegisterStacksServer(s, m.stacks)
 	holdfast.RegisterClusterServer(s, clusterapi.New(cluster))
 	holdfast.RegisterWatchServer(s, watches)
 	api.RegisterWatchServer(s, watchapi.NewSwarm(watches))

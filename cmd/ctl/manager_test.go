@@ -92,7 +92,7 @@ func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
 		}))
 	api.RegisterControlServer(server, controlapi.New(s, committed{s}))
 	holdfast.RegisterObjectsServer(server, objectapi.New(s, committed{s}, files))
-	holdfast.RegisterStacksServer(server, stackapi.New(s, committed{s}, files))
+	holdfast.RegisterStacksServer(server, stackapi.New(stackapi.Config{Store: s, Reader: committed{s}, Files: files}))
 	holdfast.RegisterWatchServer(server, watchapi.New(watchapi.Config{
 		Store: s, Reader: committed{s}, HasLeader: func() bool { return true },
 	}))

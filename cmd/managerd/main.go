@@ -40,6 +40,7 @@ type options struct {
 	join, token, hostname                string
 	readyTimeout                         time.Duration
 	logLevel, logFormat                  string
+	releaseDriver                        string
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -60,8 +61,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			if err != nil {
 				return err
 			}
+			kept, err := parseReleases(o.releaseDriver)
+			if err != nil {
+				return err
+			}
 			started = true
-			return serve(cmd.Context(), cfg)
+			return serve(cmd.Context(), cfg, kept)
 		},
 	}
 	o.flags(cmd.Flags())
@@ -89,6 +94,11 @@ The first manager begins a new cluster; the others join it with --join-addr and 
 needs neither. Every flag may also be given as MANAGERD_ and its name in capitals, as in
 MANAGERD_STATE_DIR.
 
+Releases of stacks are kept in the cluster itself, unless --release-driver names another place, the
+same one for all managers. Only a cluster of one manager can keep them in memory, where they end
+with the process, or in a file of SQLite. A DSN may have a password: give it by
+MANAGERD_RELEASE_DRIVER rather than as a flag, or in PGPASSWORD or a password file.
+
 On stdout it prints one line once it serves and has caught up. SIGTERM and SIGINT hand
 leadership over, let the calls under way finish, and stop it.`
 
@@ -101,6 +111,8 @@ func (o *options) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.token, "join-token", "", "token of that cluster for managers")
 	f.StringVar(&o.hostname, "hostname", "", "name of this machine for people (default: the machine's own)")
 	f.DurationVar(&o.readyTimeout, "ready-timeout", time.Minute, "how long catching up may take before the manager gives up")
+	f.StringVar(&o.releaseDriver, "release-driver", driverObject,
+		"where the releases of stacks are kept: object (the cluster), sql=DSN (PostgreSQL, or sqlite:FILE), or memory")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 }
@@ -151,8 +163,13 @@ func (o *options) config(stdout, stderr io.Writer) (manager.Config, error) {
 	}, nil
 }
 
-func serve(ctx context.Context, cfg manager.Config) error {
+func serve(ctx context.Context, cfg manager.Config, kept releases) (err error) {
 	ownLogs(cfg.Logger)
+	defer func() { err = errors.Join(err, kept.close()) }()
+	if err := kept.reach(ctx, cfg.Logger); err != nil {
+		return err
+	}
+	cfg.Releases = kept.Releases
 	loaded, err := tuneMemory()
 	if err != nil {
 		return err

@@ -48,6 +48,8 @@ type Config struct {
 	StateHash func(raftID uint64) string
 	// Hello asks who answers at an address.
 	Hello func(ctx context.Context, addr string) (*holdfast.HelloResponse, error)
+	// Alone is why no other manager may join; nil if others may.
+	Alone error
 	// RandomID gives random numbers for raft IDs.
 	RandomID func() uint64
 }

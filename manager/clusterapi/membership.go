@@ -68,6 +68,9 @@ func (m *Membership) Join(ctx context.Context, r *api.JoinRequest) (*api.JoinRes
 }
 
 func (m *Membership) add(ctx context.Context, r *api.JoinRequest) (holdfast.Peer, error) {
+	if m.cfg.Alone != nil {
+		return holdfast.Peer{}, m.cfg.Alone
+	}
 	at := m.cfg.Store.Applied()
 	peer := holdfast.Peer{
 		RaftID: membership.NewRaftID(m.cfg.RandomID, at.Peers, at.Removed),

@@ -32,15 +32,16 @@ func (s *Server) Compare(ctx context.Context, r *holdfast.CompareStackRequest) (
 		return nil, errkind.Field("from", "is no release, and neither is to").On("stack", r.Name).
 			WithHint("give a release, or a request, to compare with what is there")
 	}
-	tx, err := s.compared(ctx, r.Name, want != nil)
+	// A stack that is compared with a request need not be there.
+	tx, all, err := s.releases(ctx, r.Name, want != nil)
 	if err != nil {
 		return nil, err
 	}
-	from, err := s.picture(tx, r.Name, r.From, nil)
+	from, err := s.picture(ctx, tx, r.Name, pictured{number: r.From}, all)
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.picture(tx, r.Name, r.To, want)
+	to, err := s.picture(ctx, tx, r.Name, pictured{number: r.To, want: want}, all)
 	if err != nil {
 		return nil, err
 	}
@@ -49,37 +50,30 @@ func (s *Server) Compare(ctx context.Context, r *holdfast.CompareStackRequest) (
 	return resp, err
 }
 
-// compared returns the state to compare in. A stack that is compared with a request need not be
-// there.
-func (s *Server) compared(ctx context.Context, stack string, mayLack bool) (store.ReadTx, error) {
-	if mayLack {
-		return s.reader.Read(ctx)
-	}
-	tx, _, err := s.read(ctx, stack)
-	return tx, err
+// pictured is a request, or a release, or what is there.
+type pictured struct {
+	number uint64
+	want   *desired
 }
 
-// picture returns the picture of a request, or of a release, or of what is there.
-func (s *Server) picture(tx store.ReadTx, stack string, number uint64, want *desired) (picture, error) {
+// picture returns the picture of a state of a stack.
+func (s *Server) picture(ctx context.Context, tx store.ReadTx, stack string, of pictured, all []*record) (picture, error) {
 	switch {
-	case want != nil:
-		return wantedPicture(tx, want)
-	case number == 0:
+	case of.want != nil:
+		return wantedPicture(tx, of.want)
+	case of.number == 0:
 		return livePicture(tx, stack)
 	}
-	all, err := readRecords(tx, stack)
+	r, err := numbered(all, stack, of.number)
 	if err != nil {
 		return nil, err
 	}
-	r, err := numbered(all, stack, number)
+	request, _, err := s.read(ctx, tx, r)
 	if err != nil {
 		return nil, err
 	}
-	request, _, err := s.stored(tx, r)
+	want, err := s.prepare(request)
 	if err != nil {
-		return nil, err
-	}
-	if want, err = s.prepare(request); err != nil {
 		return nil, err
 	}
 	return wantedPicture(tx, want)

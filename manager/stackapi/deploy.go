@@ -29,6 +29,9 @@ type deployment struct {
 	// The releases that there are, and the number of the one that is deployed in the end.
 	records records
 	number  uint64
+	// What the archive is told before the transaction, and what it is to remove after it.
+	claim *step
+	gone  []*record
 	// The release that is deployed again, and the IDs of the secrets and configs that it had.
 	source    uint64
 	sourceIDs map[string]bool

@@ -64,7 +64,7 @@ func count[T objects.Object[T], S any](tx store.ReadTx, k kind[T, S], add func(s
 
 // History returns the releases of a stack, the oldest first.
 func (s *Server) History(ctx context.Context, r *holdfast.StackHistoryRequest) (*holdfast.StackHistoryResponse, error) {
-	tx, all, err := s.read(ctx, r.Name)
+	tx, all, err := s.releases(ctx, r.Name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (s *Server) History(ctx context.Context, r *holdfast.StackHistoryRequest) (
 
 // GetRelease returns one release and what it deployed.
 func (s *Server) GetRelease(ctx context.Context, r *holdfast.GetReleaseRequest) (*holdfast.GetReleaseResponse, error) {
-	tx, all, err := s.read(ctx, r.Name)
+	tx, all, err := s.releases(ctx, r.Name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -95,37 +95,57 @@ func (s *Server) GetRelease(ctx context.Context, r *holdfast.GetReleaseRequest) 
 			found = all[len(all)-1]
 		}
 	}
-	request, content, err := s.stored(tx, found)
+	request, content, err := s.read(ctx, tx, found)
 	if err != nil {
 		return nil, err
 	}
 	return &holdfast.GetReleaseResponse{Release: found.release(), Compose: content.Compose, Request: request}, nil
 }
 
-// read reads the heads of a stack's releases. It fails with errkind.NotFound if there is neither
-// a release nor an object of the stack.
-func (s *Server) read(ctx context.Context, stack string) (store.ReadTx, []*record, error) {
+// releases reads the heads of a stack's releases. Unless it may lack, it fails with
+// errkind.NotFound if there is neither a release nor an object of the stack.
+func (s *Server) releases(ctx context.Context, stack string, mayLack bool) (store.ReadTx, []*record, error) {
 	if stack == "" {
 		return nil, nil, errkind.Field("name", "is empty").On("stack", "")
+	}
+	tx, all, err := s.heads(ctx, stack)
+	if err != nil || len(all) > 0 || mayLack {
+		return tx, all, err
+	}
+	there, err := size(tx, stack)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case there == 0:
+		return nil, nil, notFound(stack)
+	}
+	return tx, nil, nil
+}
+
+func (s *Server) heads(ctx context.Context, stack string) (store.ReadTx, []*record, error) {
+	if s.archive != nil {
+		h, err := s.archive.look(ctx, stack)
+		if err != nil {
+			return nil, nil, err
+		}
+		return h.tx, h.all(), nil
 	}
 	tx, err := s.reader.Read(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	all, err := readRecords(tx, stack)
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(all) == 0 {
-		there, err := size(tx, stack)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case there == 0:
-			return nil, nil, notFound(stack)
+	return tx, all, err
+}
+
+// read reads what a release deployed, wherever that is kept.
+func (s *Server) read(ctx context.Context, tx store.ReadTx, r *record) (*holdfast.DeployRequest, content, error) {
+	if s.archive != nil {
+		if err := s.archive.fetch(ctx, r); err != nil {
+			return nil, content{}, err
 		}
 	}
-	return tx, all, nil
+	return s.request(tx, r)
 }
 
 func notFound(stack string) error {

@@ -21,50 +21,74 @@ const (
 	recordKind      = "stack"
 )
 
-// record is the record of a release, without its body.
+// record is the record of a release.
 type record struct {
 	driver.Head
-	object   object.Object
-	revision uint64 // of the store, that it was created at
+	object   object.Object // in the store; without a name if only the archive has it
+	body     []byte        // nil if it was not read
+	revision uint64        // of the store, that it was created at
 	// damaged tells why the head cannot be read. Of it there is the key then, and of that the
 	// revision may be 0.
 	damaged error
 }
 
 // records reads and writes the records of one stack's releases in the store itself, as secrets,
-// in the form of release/driver/object. It is all that knows where records are.
+// in the form of release/driver/object. With an archive, which keeps them all, the store has
+// only the newest that was deployed.
 type records struct {
-	tx  *store.Tx
-	all []*record // the oldest first, as they were when the transaction began
+	tx       *store.Tx
+	all      []*record // the oldest first, as they were when the transaction began
+	holdings *holdings // nil if there is no archive
 }
 
-// openRecords reads the heads of a stack's records.
-func openRecords(tx *store.Tx, stack string) (records, error) {
+// openRecords reads the heads of a stack's records. With an archive they are what was read
+// before, and it fails with errMoved if the store has others by now.
+func openRecords(tx *store.Tx, stack string, h *holdings) (records, error) {
 	all, err := readRecords(tx, stack)
-	return records{tx: tx, all: all}, err
+	if err != nil || h == nil {
+		return records{tx: tx, all: all}, err
+	}
+	if !slices.EqualFunc(all, h.kept, (*record).unmoved) {
+		return records{}, errMoved
+	}
+	return records{tx: tx, all: h.all(), holdings: h}, nil
 }
+
+// archived tells whether there is an archive.
+func (rs records) archived() bool { return rs.holdings != nil }
+
+// unmoved tells whether two records are the same object, in one version.
+func (r *record) unmoved(o *record) bool {
+	return r.object.ID == o.object.ID && r.object.Version == o.object.Version
+}
+
+// stored tells whether the store has the record.
+func (r *record) stored() bool { return r.object.Name != "" }
 
 // readRecords returns the heads of a stack's records, the oldest first. It reads no body.
 func readRecords(tx store.ReadTx, stack string) ([]*record, error) {
-	heads, err := heads(tx)
+	found, err := allHeads(tx)
 	if err != nil {
 		return nil, err
 	}
 	var all []*record
-	for o, key := range heads {
+	for o, key := range found {
 		if key.Name == stack {
 			all = append(all, readRecord(o, key))
 		}
 	}
-	slices.SortFunc(all, func(a, b *record) int {
-		return cmp.Or(cmp.Compare(a.Key.Revision, b.Key.Revision), cmp.Compare(a.object.ID, b.object.ID))
-	})
+	slices.SortFunc(all, (*record).compare)
 	return all, nil
+}
+
+// compare orders the records of a stack, the oldest first.
+func (r *record) compare(o *record) int {
+	return cmp.Or(cmp.Compare(r.Key.Revision, o.Key.Revision), cmp.Compare(r.object.ID, o.object.ID))
 }
 
 // newestRecords returns the head of each stack's newest record.
 func newestRecords(tx store.ReadTx) (map[string]*record, error) {
-	heads, err := heads(tx)
+	found, err := allHeads(tx)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +97,7 @@ func newestRecords(tx store.ReadTx) (map[string]*record, error) {
 		key    driver.Key
 	}
 	newest := map[string]head{}
-	for o, key := range heads {
+	for o, key := range found {
 		if have, ok := newest[key.Name]; !ok || key.Revision > have.key.Revision {
 			newest[key.Name] = head{o, key}
 		}
@@ -85,8 +109,8 @@ func newestRecords(tx store.ReadTx) (map[string]*record, error) {
 	return all, nil
 }
 
-// heads goes through the heads of all stacks' records.
-func heads(tx store.ReadTx) (iter.Seq2[*api.Secret, driver.Key], error) {
+// allHeads goes through the heads of all stacks' records.
+func allHeads(tx store.ReadTx) (iter.Seq2[*api.Secret, driver.Key], error) {
 	found, err := store.Secrets.Find(tx, store.ByNamePrefix(object.Heads))
 	if err != nil {
 		return nil, err
@@ -106,18 +130,21 @@ func readRecord(o *api.Secret, key driver.Key) *record {
 		object: object.Object{
 			ID: o.ID, Name: o.Spec.Annotations.Name, Version: o.Meta.Version.Index, Labels: o.Spec.Annotations.Labels,
 		},
-		revision: o.Meta.CreatedVersion.Index,
 	}
 	if r.Head, r.damaged = object.ReadHead(r.object); r.damaged != nil {
 		r.Head = driver.Head{Key: key, Status: driver.StatusUnknown}
 	}
+	r.revision = cmp.Or(r.count(labelRevision), o.Meta.CreatedVersion.Index)
 	return r
 }
 
-// readBody reads the body of a record.
+// readBody reads the body of a record that the store has, or whose body was read.
 func readBody(tx store.ReadTx, r *record) ([]byte, error) {
-	if r.damaged != nil {
+	switch {
+	case r.damaged != nil:
 		return nil, r.damaged
+	case r.body != nil:
+		return r.body, nil
 	}
 	return object.ReadBody(r.object, func(name string) ([]byte, bool) {
 		o := secretNamed(tx, name)
@@ -154,16 +181,9 @@ func (rs records) plan(stack string, r driver.Record) (object.Plan, error) {
 		r.Key.Revision = rs.all[n-1].Key.Revision + 1
 	}
 	for {
-		plan, err := rs.planner().Create(r)
+		plan, err := rs.create(r)
 		if err != nil {
 			return object.Plan{}, err
-		}
-		if len(plan.Stages) > 0 {
-			return object.Plan{}, (&errkind.Error{
-				Kind: errkind.Limit, Max: "3.75 MiB",
-				Msg:  fmt.Sprintf("its record has %d bytes, and one transaction has no room for it", plan.Head.Size),
-				Hint: "deploy the stack as several stacks, or with a shorter Compose file",
-			}).On("release", plan.Head.Key.String())
 		}
 		// One that is damaged may not tell its number, and has the name.
 		if secretNamed(rs.tx, plan.Last[0].Name) == nil {
@@ -171,6 +191,46 @@ func (rs records) plan(stack string, r driver.Record) (object.Plan, error) {
 		}
 		r.Key.Revision++
 	}
+}
+
+// create plans the creation of a record in one transaction.
+func (rs records) create(r driver.Record) (object.Plan, error) {
+	plan, err := rs.planner().Create(r)
+	if err == nil && len(plan.Stages) > 0 {
+		err = (&errkind.Error{
+			Kind: errkind.Limit, Max: "3.75 MiB",
+			Msg:  fmt.Sprintf("its record has %d bytes, and one transaction has no room for it", plan.Head.Size),
+			Hint: "deploy the stack as several stacks, or with a shorter Compose file",
+		}).On("release", plan.Head.Key.String())
+	}
+	return plan, err
+}
+
+// retire makes room for another record that is deployed: this one becomes superseded or, if the
+// archive has it, leaves the store.
+func (rs records) retire(r *record) error {
+	if !rs.archived() {
+		return rs.setStatus(r, driver.StatusSuperseded)
+	}
+	return rs.remove(r)
+}
+
+// retiring is how many changes it takes to retire a record.
+func (rs records) retiring(r *record) (int, error) {
+	if !rs.archived() {
+		return 2, nil // the head, and the mark that it loses
+	}
+	ops, err := rs.removal(r)
+	return len(ops), err
+}
+
+// remove removes a record from the store.
+func (rs records) remove(r *record) error {
+	ops, err := rs.removal(r)
+	if err != nil {
+		return err
+	}
+	return rs.do(ops)
 }
 
 // setStatus changes the status of a record.
@@ -184,8 +244,11 @@ func (rs records) setStatus(r *record, status driver.Status) error {
 	return rs.do(plan.Last)
 }
 
-// removal plans the removal of a record.
+// removal plans the removal of a record from the store.
 func (rs records) removal(r *record) ([]object.Op, error) {
+	if !r.stored() {
+		return nil, nil
+	}
 	if r.damaged == nil {
 		plan, err := rs.planner().Delete(r.object)
 		return plan.Last, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gogo/protobuf/types"
 
@@ -17,7 +18,6 @@ import (
 	"holdfast/internal/id"
 	"holdfast/manager/state/store"
 	"holdfast/release/driver"
-	"holdfast/release/driver/object"
 	"holdfast/release/storage"
 )
 
@@ -30,6 +30,8 @@ const (
 	labelRemoved    = "removed"
 	labelRollbackOf = "rollback_of"
 	labelContent    = "content"  // digest of what was deployed
+	labelAt         = "at"       // time of the deployment; older records lack it
+	labelRevision   = "revision" // of the store, where that did not make the record then
 	labelObjects    = "objects." // and a number: IDs of secrets and configs, one after the other
 )
 
@@ -108,105 +110,6 @@ func (d *deployment) body(want *desired) ([]byte, error) {
 	return storage.Encode(b)
 }
 
-// release removes secrets and configs that nothing names any more, and writes the release,
-// unless nothing differs from the one that is deployed.
-func (d *deployment) release(want *desired) error {
-	deployed := d.deployed()
-	digest := d.contentDigest(want)
-	if d.written == 0 && deployed != nil && deployed.Labels[labelContent] == digest {
-		d.number = deployed.number()
-		return d.prune(want, d.records.all, nil, 0)
-	}
-	body, err := d.body(want)
-	if err != nil {
-		return err
-	}
-	r := driver.Record{Head: driver.Head{Kind: recordKind, Status: driver.StatusDeployed}, Body: body}
-	plan, err := d.records.plan(d.stack, r)
-	if err != nil {
-		return err
-	}
-	stay, gone, needed, err := d.limit(want.maxHistory, len(plan.Last))
-	if err != nil {
-		return err
-	}
-	if err := d.prune(want, stay, gone, needed); err != nil {
-		return err
-	}
-	if r.Labels, err = d.labels(want, digest); err != nil {
-		return err
-	}
-	if plan, err = d.records.plan(d.stack, r); err != nil {
-		return err
-	}
-	d.number = uint64(plan.Head.Key.Revision) //nolint:gosec // it counts from 1
-	return d.write(plan, stay, gone)
-}
-
-// write writes the record of the release. Its head comes before all else that is of releases:
-// a replay tells by it where the stack's own objects end.
-func (d *deployment) write(plan object.Plan, stay, gone []*record) error {
-	for _, op := range plan.Last {
-		d.bytes += len(op.Data)
-	}
-	if err := d.records.do(plan.Last[:1]); err != nil {
-		return err
-	}
-	for _, r := range stay {
-		if r.Status == driver.StatusDeployed {
-			if err := d.records.setStatus(r, driver.StatusSuperseded); err != nil {
-				return err
-			}
-		}
-	}
-	for _, r := range gone {
-		ops, err := d.records.removal(r)
-		if err != nil {
-			return err
-		}
-		if err := d.records.do(ops); err != nil {
-			return err
-		}
-	}
-	return d.records.do(plan.Last[1:])
-}
-
-// limit picks the oldest records, beside the new one, that are too many. It picks no more than
-// the transaction has room for: the next deployment removes the rest. needed is how many changes
-// the releases take, of which the new one takes added.
-func (d *deployment) limit(most, added int) (stay, gone []*record, needed int, err error) {
-	needed = added
-	for _, r := range d.records.all {
-		if r.Status == driver.StatusDeployed {
-			needed += 2 // the head, and the mark that it loses
-		}
-	}
-	if d.written+needed > store.MaxOperations {
-		return nil, nil, 0, (&errkind.Error{
-			Kind: errkind.Limit, Max: fmt.Sprintf("%d objects", store.MaxOperations),
-			Msg: fmt.Sprintf("the deployment changes %d objects, and its release takes %d more: "+
-				"together more than %d objects", d.written, needed, store.MaxOperations),
-			Hint: hintParts,
-		}).On("stack", d.stack)
-	}
-	surplus := len(d.records.all) + 1 - most
-	for i, r := range d.records.all {
-		if i >= surplus {
-			return d.records.all[i:], gone, needed, nil
-		}
-		ops, err := d.records.removal(r)
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		if d.written+needed+len(ops) > store.MaxOperations {
-			return d.records.all[i:], gone, needed, nil
-		}
-		gone = append(gone, r)
-		needed += len(ops)
-	}
-	return nil, gone, needed, nil
-}
-
 // deployed returns the record of the release that is deployed, or nil.
 func (d *deployment) deployed() *record { return deployedOf(d.records.all) }
 
@@ -264,7 +167,7 @@ func (d *deployment) labels(want *desired, digest string) (map[string]string, er
 		labelCreated:    number(counts[holdfast.StackChange_CREATED]),
 		labelUpdated:    number(counts[holdfast.StackChange_UPDATED]),
 		labelRemoved:    number(counts[holdfast.StackChange_REMOVED]),
-		labelRollbackOf: number(want.rollbackOf),
+		labelRollbackOf: number(want.rollbackOf), labelAt: d.tx.Now().UTC().Format(time.RFC3339Nano),
 	} {
 		if value != "" {
 			labels[key] = value
@@ -338,9 +241,11 @@ func (r *record) release() *holdfast.Release {
 		out.Message = r.damaged.Error()
 		return out
 	}
-	out.At = &types.Timestamp{
-		Seconds: r.Created.Unix(), Nanos: int32(r.Created.Nanosecond()), //nolint:gosec // below 1e9
+	at, err := time.Parse(time.RFC3339Nano, r.Labels[labelAt])
+	if err != nil {
+		at = r.Created
 	}
+	out.At = &types.Timestamp{Seconds: at.Unix(), Nanos: int32(at.Nanosecond())} //nolint:gosec // below 1e9
 	out.Actor, out.Message = r.Labels[labelActor], r.Labels[labelMessage]
 	out.RollbackOf = r.count(labelRollbackOf)
 	out.Created = uint32(r.count(labelCreated)) //nolint:gosec // a transaction has at most 512
@@ -349,8 +254,8 @@ func (r *record) release() *holdfast.Release {
 	return out
 }
 
-// stored reads what a release deployed.
-func (s *Server) stored(tx store.ReadTx, r *record) (*holdfast.DeployRequest, content, error) {
+// request reads what a release deployed.
+func (s *Server) request(tx store.ReadTx, r *record) (*holdfast.DeployRequest, content, error) {
 	body, err := readBody(tx, r)
 	if err != nil {
 		return nil, content{}, driver.On(err, r.Key)

@@ -19,17 +19,15 @@ func (s *Server) Remove(ctx context.Context, r *holdfast.RemoveStackRequest) (*h
 	if r.Name == "" {
 		return nil, errkind.Field("name", "is empty").On("stack", "")
 	}
-	var changes []*holdfast.StackChange
-	result, err := s.update(ctx, r.Name, false, func(d *deployment) error {
-		err := d.removeAll(r.KeepHistory)
-		changes = d.changes
-		return err
+	d, result, err := s.change(ctx, change{
+		stack: r.Name, run: func(d *deployment) error { return d.removeAll(r.KeepHistory) },
 	})
 	if err != nil {
 		return nil, hinted(err, r.Name, hintFewer)
 	}
+	changes := d.changes
 	if result.Replayed {
-		changes, _ = s.replay(r.Name, result)
+		changes, _ = s.replay(ctx, r.Name, result)
 	}
 	return &holdfast.RemoveStackResponse{Revision: result.Revision, Changes: sorted(changes)}, nil
 }
@@ -58,6 +56,8 @@ func (d *deployment) removeAll(keepHistory bool) error {
 		}
 	} else if history, err = d.historyRemoval(); err != nil {
 		return err
+	} else {
+		d.claim = d.records.holdings.uninstalling()
 	}
 	kept, err := d.countOf(named)
 	if err != nil {

@@ -1,6 +1,7 @@
 package stackapi
 
 import (
+	"context"
 	"slices"
 
 	"holdfast/api/holdfast"
@@ -12,7 +13,9 @@ import (
 // was deployed then. Where the history of it is compacted, it tells what can still be known: of
 // an object that was removed then, the ID alone; later, only of those objects that are still
 // there.
-func (s *Server) replay(stack string, result store.Result) (changes []*holdfast.StackChange, release uint64) {
+func (s *Server) replay(
+	ctx context.Context, stack string, result store.Result,
+) (changes []*holdfast.StackChange, release uint64) {
 	p := past{stack: stack, revision: result.Revision, changed: map[string]bool{}, named: map[string]bool{}}
 	after, err := s.store.At(result.Revision)
 	if err != nil {
@@ -21,7 +24,7 @@ func (s *Server) replay(stack string, result store.Result) (changes []*holdfast.
 		}
 		p.late = true
 	}
-	own, release, told := p.releases(after, result.IDs)
+	own, release, told := p.releases(after, s.archivedReleases(ctx, stack), result.IDs)
 	for _, id := range own {
 		p.changed[id] = true
 	}
@@ -44,6 +47,20 @@ func (s *Server) replay(stack string, result store.Result) (changes []*holdfast.
 	return p.changes, release
 }
 
+// archivedReleases returns the records that are only in the archive and whose revision is known.
+// If the archive cannot be read, less can be told.
+func (s *Server) archivedReleases(ctx context.Context, stack string) []*record {
+	if s.archive == nil {
+		return nil
+	}
+	h, err := s.archive.look(ctx, stack)
+	if err != nil {
+		s.archive.logger.Warn("a repeated call is answered without the archive of releases", "stack", stack, "err", err)
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(h.all()), func(r *record) bool { return r.stored() || r.revision == 0 })
+}
+
 // past is what a transaction did.
 type past struct {
 	stack    string
@@ -57,11 +74,13 @@ type past struct {
 // releases reads what the releases tell of the transaction: which was deployed, and which of
 // the objects that it changed are the stack's own. Those of releases come after them, and begin
 // with the head of a record; told is false if it did not change one that is still there.
-func (p *past) releases(after store.ReadTx, ids []string) (own []string, release uint64, told bool) {
+func (p *past) releases(after store.ReadTx, archived []*record, ids []string) (own []string, release uint64, told bool) {
 	all, err := readRecords(after, p.stack)
 	if err != nil { // the table has the index
 		return ids, 0, false
 	}
+	all = append(archived, all...)
+	slices.SortStableFunc(all, (*record).compare)
 	own = ids
 	var last *record
 	for _, r := range all {
@@ -69,6 +88,10 @@ func (p *past) releases(after store.ReadTx, ids []string) (own []string, release
 			continue
 		}
 		last, release = r, r.number()
+		if !r.stored() {
+			told = told || r.revision == p.revision
+			continue
+		}
 		if i := slices.Index(own, r.object.ID); i >= 0 {
 			own, told = own[:i], true
 		}

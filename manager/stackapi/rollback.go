@@ -20,7 +20,7 @@ func (s *Server) Rollback(ctx context.Context, r *holdfast.RollbackRequest) (*ho
 	if e, ok := r.Expect.(*holdfast.RollbackRequest_ExpectRelease); ok {
 		expect = &e.ExpectRelease
 	}
-	return s.deploy(ctx, r.Name, r.DryRun, func(d *deployment) error {
+	run := func(d *deployment) error {
 		if err := d.expected(expect); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (s *Server) Rollback(ctx context.Context, r *holdfast.RollbackRequest) (*ho
 		if err != nil {
 			return err
 		}
-		request, content, err := s.stored(d.tx, source)
+		request, content, err := s.request(d.tx, source)
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,14 @@ func (s *Server) Rollback(ctx context.Context, r *holdfast.RollbackRequest) (*ho
 		d.source, d.sourceIDs = source.number(), map[string]bool{}
 		source.addObjects(d.sourceIDs)
 		return again(d.run(want), d.source)
-	})
+	}
+	return s.deploy(ctx, change{stack: r.Name, dry: r.DryRun, run: run, source: func(h *holdings) *record {
+		found, err := pick(h.all(), r.Name, r.Number)
+		if err != nil { // the transaction tells it
+			return nil
+		}
+		return found
+	}})
 }
 
 // pick returns the release to go back to: the one with a number or, for 0, the last one that was
@@ -59,23 +66,27 @@ func (d *deployment) pick(n uint64) (*record, error) {
 			return nil, notFound(d.stack)
 		}
 	}
+	return pick(d.records.all, d.stack, n)
+}
+
+func pick(all []*record, stack string, n uint64) (*record, error) {
 	if n != 0 {
-		return numbered(d.records.all, d.stack, n)
+		return numbered(all, stack, n)
 	}
-	deployed := d.deployed()
+	deployed := deployedOf(all)
 	if deployed == nil {
-		return nil, errkind.New(errkind.Refused, "no release is deployed, so none is before it").On("stack", d.stack).
+		return nil, errkind.New(errkind.Refused, "no release is deployed, so none is before it").On("stack", stack).
 			WithHint("give the number of the release to deploy")
 	}
 	var found *record
-	for _, r := range d.records.all {
+	for _, r := range all {
 		if r.Status == driver.StatusSuperseded && r.number() < deployed.number() {
 			found = r
 		}
 	}
 	if found == nil {
 		return nil, errkind.New(errkind.NotFound, "has no release before release %d that was deployed", deployed.number()).
-			On("stack", d.stack).WithHint("its history tells which releases there are")
+			On("stack", stack).WithHint("its history tells which releases there are")
 	}
 	return found, nil
 }

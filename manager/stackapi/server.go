@@ -7,8 +7,11 @@
 // transaction writes the record of the release, and removes what no release names any more,
 // so there is no release that is not quite there.
 //
-// The package keeps no state. A Server may be called from anywhere; the rules for what may be
-// written are those of package objects. The data of secrets never leaves through it. Tasks
+// Where releases are kept in an archive instead, the store has the one that is deployed, and the
+// archive follows it: see archive. Then calls for one stack come one after another.
+//
+// The state is the store's and the archive's. A Server may be called from anywhere; the rules for
+// what may be written are those of package objects. The data of secrets never leaves through it. Tasks
 // are left to those who wrote them.
 package stackapi
 
@@ -17,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -27,6 +31,7 @@ import (
 	"holdfast/internal/fielddiff"
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
+	"holdfast/release/driver"
 )
 
 // Store is what the server writes to, and where it finds past states.
@@ -45,20 +50,39 @@ type Reader interface {
 	Read(ctx context.Context) (store.ReadTx, error)
 }
 
+// Config is what a server works on. All but the archive's part must be given.
+type Config struct {
+	Store  Store
+	Reader Reader
+	Files  *descriptors.Files // describe the objects
+	// Archive keeps the releases of all stacks, and the store only those that are deployed. Nil
+	// means that the store keeps all.
+	Archive driver.Driver
+	// Namespace is that of the archive's records: no other cluster may have it.
+	Namespace string
+	// Logger is told what goes wrong in the archive after an outcome is known.
+	Logger *slog.Logger
+}
+
 // Server implements holdfast.StacksServer.
 type Server struct {
 	holdfast.UnimplementedStacksServer
-	store  Store
-	reader Reader
-	json   apijson.Converter
-	differ fielddiff.Differ
+	store   Store
+	reader  Reader
+	archive *archive // nil if there is none
+	json    apijson.Converter
+	differ  fielddiff.Differ
 }
 
 var _ holdfast.StacksServer = (*Server)(nil)
 
-// New returns a server that reads from r and writes to s. files describe the objects.
-func New(s Store, r Reader, files *descriptors.Files) *Server {
-	return &Server{store: s, reader: r, json: apijson.New(files), differ: fielddiff.New(files)}
+// New returns a server. There must not be another one in the process for the same archive.
+func New(c Config) *Server {
+	s := &Server{store: c.Store, reader: c.Reader, json: apijson.New(c.Files), differ: fielddiff.New(c.Files)}
+	if c.Archive != nil {
+		s.archive = &archive{driver: c.Archive, namespace: c.Namespace, reader: c.Reader, logger: c.Logger}
+	}
+	return s
 }
 
 // Deploy makes the stack's objects what the request says, and writes a release.
@@ -67,21 +91,53 @@ func (s *Server) Deploy(ctx context.Context, r *holdfast.DeployRequest) (*holdfa
 	if err != nil {
 		return nil, err
 	}
-	return s.deploy(ctx, want.name, r.DryRun, func(d *deployment) error { return d.run(want) })
+	return s.deploy(ctx, change{
+		stack: want.name, dry: r.DryRun, run: func(d *deployment) error { return d.run(want) },
+	})
 }
 
 // errGivenUp ends the transaction of a dry run: like any error, it is told only once it is
 // certain that what the transaction saw is true.
 var errGivenUp = errors.New("a dry run writes nothing")
 
+// change is what is to be done to a stack.
+type change struct {
+	stack string
+	dry   bool
+	run   func(*deployment) error
+	// source picks the record whose body run reads, if there is one. It may be nil.
+	source func(*holdings) *record
+}
+
 // deploy runs a deployment.
-func (s *Server) deploy(
-	ctx context.Context, stack string, dry bool, run func(*deployment) error,
-) (*holdfast.DeployResponse, error) {
-	var d *deployment
-	result, err := s.update(ctx, stack, dry, func(made *deployment) error {
-		d = made
-		if err := run(d); err != nil || !dry {
+func (s *Server) deploy(ctx context.Context, c change) (*holdfast.DeployResponse, error) {
+	d, result, err := s.change(ctx, c)
+	switch {
+	case c.dry && errors.Is(err, errGivenUp):
+		if err := s.tellDryRun(d); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, hinted(err, c.stack, hintParts)
+	case result.Replayed:
+		changes, release := s.replay(ctx, c.stack, result)
+		return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(changes), Release: release}, nil
+	}
+	return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(d.changes), Release: d.number}, nil
+}
+
+// update makes a change in a transaction. With an archive, h is what is there of the releases; it
+// fails with errMoved if it is not any more.
+func (s *Server) update(ctx context.Context, c change, h *holdings) (*deployment, store.Result, error) {
+	request := state.RequestFrom(ctx)
+	d := &deployment{}
+	result, err := s.store.Update(ctx, func(tx *store.Tx) error {
+		d = &deployment{tx: tx, stack: c.stack, request: request, dry: c.dry}
+		var err error
+		if d.records, err = openRecords(tx, c.stack, h); err != nil {
+			return err
+		}
+		if err := c.run(d); err != nil || !c.dry {
 			return err
 		}
 		if err := d.fits(); err != nil {
@@ -89,33 +145,7 @@ func (s *Server) deploy(
 		}
 		return errGivenUp
 	})
-	switch {
-	case dry && errors.Is(err, errGivenUp):
-		if err := s.tellDryRun(d); err != nil {
-			return nil, err
-		}
-	case err != nil:
-		return nil, hinted(err, stack, hintParts)
-	case result.Replayed:
-		changes, release := s.replay(stack, result)
-		return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(changes), Release: release}, nil
-	}
-	return &holdfast.DeployResponse{Revision: result.Revision, Changes: sorted(d.changes), Release: d.number}, nil
-}
-
-// update runs a deployment or a removal in a transaction.
-func (s *Server) update(
-	ctx context.Context, stack string, dry bool, run func(*deployment) error,
-) (store.Result, error) {
-	request := state.RequestFrom(ctx)
-	return s.store.Update(ctx, func(tx *store.Tx) error {
-		d := &deployment{tx: tx, stack: stack, request: request, dry: dry}
-		var err error
-		if d.records, err = openRecords(tx, stack); err != nil {
-			return err
-		}
-		return run(d)
-	})
+	return d, result, err
 }
 
 // fits refuses what the store would refuse when it puts the transaction together, which it does

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
@@ -16,6 +18,7 @@ import (
 	"holdfast/manager/state"
 	"holdfast/manager/state/store"
 	"holdfast/manager/state/store/storetest"
+	"holdfast/release/driver/memory"
 	"holdfast/release/driver/object"
 )
 
@@ -36,13 +39,23 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture { return over(t, storetest.New(t)) }
 
+// over makes a server over a store. Below TestWithArchive it has an archive, too.
 func over(t testing.TB, s *store.MemoryStore) *fixture {
+	t.Helper()
+	c := config(t, s)
+	if strings.HasPrefix(t.Name(), withArchive+"/") {
+		c.Archive, c.Namespace = memory.New(time.Now), "stacks-of-a-cluster"
+	}
+	return &fixture{stackapi.New(c), t, s}
+}
+
+func config(t testing.TB, s *store.MemoryStore) stackapi.Config {
 	t.Helper()
 	files, err := descriptors.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &fixture{stackapi.New(s, reader{s}, files), t, s}
+	return stackapi.Config{Store: s, Reader: reader{s}, Files: files, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
 
 // deploy deploys a request that must succeed.
