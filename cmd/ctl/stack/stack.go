@@ -27,6 +27,8 @@ func New(env *command.Env) *cobra.Command {
 		newRollback(env),
 		newRm(env),
 		newConfig(env),
+		newExport(env),
+		newImport(env),
 	)
 }
 
