@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/internal/errkind"
+	"holdfast/internal/testpostgres"
 	"holdfast/release/driver"
 	relsql "holdfast/release/driver/sql"
 	"holdfast/release/driver/sql/postgres"
@@ -20,7 +21,7 @@ import (
 
 // TestPostgres has all tests that want a server, so that they share one.
 func TestPostgres(t *testing.T) {
-	s := startServer(t)
+	s := testpostgres.Start(t)
 	t.Run("Driver", func(t *testing.T) { testDriver(t, s) })
 	t.Run("Commit", func(t *testing.T) { testCommit(t, s) })
 	t.Run("LostConnection", func(t *testing.T) { testLostConnection(t, s) })
@@ -33,11 +34,11 @@ func TestPostgres(t *testing.T) {
 	t.Run("Restart", func(t *testing.T) { testRestart(t, s) }) // the last: it ends the server
 }
 
-// schema makes an empty schema.
-func (s *server) schema(t testing.TB) string {
+// newSchema makes an empty schema.
+func newSchema(t testing.TB, s *testpostgres.Server) string {
 	t.Helper()
 	name := fmt.Sprint("t", schemas.Add(1))
-	s.exec(t, `CREATE SCHEMA `+name)
+	s.Exec(t, `CREATE SCHEMA `+name)
 	return name
 }
 
@@ -61,16 +62,16 @@ func record(revision int64) driver.Record {
 	return drivertest.Record(drivertest.Key("web", revision), driver.StatusDeployed, "body")
 }
 
-func testDriver(t *testing.T, s *server) {
+func testDriver(t *testing.T, s *testpostgres.Server) {
 	drivertest.Run(t, func(t testing.TB, clock func() time.Time) drivertest.Backend {
 		p, dir := newProxy(t, s)
-		schema := s.schema(t)
+		schema := newSchema(t, s)
 		return drivertest.Backend{
 			Open: func(t testing.TB) driver.Driver {
-				return open(t, postgres.Options{DSN: dsn(dir, schema), Clock: clock})
+				return open(t, postgres.Options{DSN: testpostgres.DSN(dir, schema), Clock: clock})
 			},
 			Corrupt: func(t testing.TB, key driver.Key) {
-				s.exec(t, `UPDATE `+schema+`.holdfast_bodies SET body = set_byte(body, 0, 255 - get_byte(body, 0))
+				s.Exec(t, `UPDATE `+schema+`.holdfast_bodies SET body = set_byte(body, 0, 255 - get_byte(body, 0))
 					WHERE namespace = $1 AND name = $2 AND revision = $3`, key.Namespace, key.Name, key.Revision)
 			},
 			Stop: func(testing.TB) { p.stop() },
@@ -79,10 +80,10 @@ func testDriver(t *testing.T, s *server) {
 }
 
 // A connection that breaks at the commit leaves nobody knowing, whether it was done or not.
-func testCommit(t *testing.T, s *server) {
+func testCommit(t *testing.T, s *testpostgres.Server) {
 	for _, after := range []bool{false, true} {
 		p, dir := newProxy(t, s)
-		d := open(t, postgres.Options{DSN: dsn(dir, s.schema(t)), MaxConns: 1})
+		d := open(t, postgres.Options{DSN: testpostgres.DSN(dir, newSchema(t, s)), MaxConns: 1})
 		p.cutAt("commit", after)
 		_, err := d.Create(t.Context(), record(1))
 		if !errkind.Is(err, errkind.UnknownOutcome) || errkind.Hint(err) == "" {
@@ -103,12 +104,12 @@ func testCommit(t *testing.T, s *server) {
 }
 
 // A connection that breaks before the commit has done nothing, and the driver says so.
-func testLostConnection(t *testing.T, s *server) {
+func testLostConnection(t *testing.T, s *testpostgres.Server) {
 	for _, at := range []string{"begin", "holdfast_clock", "INSERT INTO holdfast_releases", "INSERT INTO holdfast_bodies"} {
 		for _, after := range []bool{false, true} {
 			p, dir := newProxy(t, s)
-			schema := s.schema(t)
-			d := open(t, postgres.Options{DSN: dsn(dir, schema), MaxConns: 1})
+			schema := newSchema(t, s)
+			d := open(t, postgres.Options{DSN: testpostgres.DSN(dir, schema), MaxConns: 1})
 			p.cutAt(at, after)
 			_, err := d.Create(t.Context(), record(1))
 			// A connection that broke before anything was sent on it may be replaced without a word.
@@ -119,17 +120,17 @@ func testLostConnection(t *testing.T, s *server) {
 			if err == nil {
 				want = 1
 			}
-			if n := s.count(t, `SELECT COUNT(*) FROM `+schema+`.holdfast_releases`); n != want {
+			if n := s.Count(t, `SELECT COUNT(*) FROM `+schema+`.holdfast_releases`); n != want {
 				t.Errorf("at %s, after %v: %v, but %d records", at, after, err, n)
 			}
 		}
 	}
 }
 
-func testOpen(t *testing.T, s *server) {
-	later := s.schema(t)
-	open(t, postgres.Options{DSN: s.dsn(later)})
-	s.exec(t, `INSERT INTO `+later+`.holdfast_migrations (version) VALUES (99)`)
+func testOpen(t *testing.T, s *testpostgres.Server) {
+	later := newSchema(t, s)
+	open(t, postgres.Options{DSN: s.DSN(later)})
+	s.Exec(t, `INSERT INTO `+later+`.holdfast_migrations (version) VALUES (99)`)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, c := range map[string]struct {
@@ -138,10 +139,10 @@ func testOpen(t *testing.T, s *server) {
 		kind errkind.Kind
 	}{
 		"no DSN":      {t.Context(), "host=/x port=many", errkind.Invalid},
-		"nobody":      {t.Context(), dsn(shortDir(t), ""), errkind.NoLeader},
-		"no database": {t.Context(), strings.Replace(s.dsn(""), "dbname=postgres", "dbname=none", 1), errkind.NoLeader},
-		"later":       {t.Context(), s.dsn(later), errkind.Refused},
-		"ended":       {ended, s.dsn(""), errkind.Canceled},
+		"nobody":      {t.Context(), testpostgres.DSN(testpostgres.ShortDir(t), ""), errkind.NoLeader},
+		"no database": {t.Context(), strings.Replace(s.DSN(""), "dbname=postgres", "dbname=none", 1), errkind.NoLeader},
+		"later":       {t.Context(), s.DSN(later), errkind.Refused},
+		"ended":       {ended, s.DSN(""), errkind.Canceled},
 	} {
 		d, err := postgres.Open(c.ctx, postgres.Options{DSN: c.dsn})
 		if d != nil || !errkind.Is(err, c.kind) {
@@ -154,12 +155,12 @@ func testOpen(t *testing.T, s *server) {
 }
 
 // Many programs may start at once on an empty database.
-func testOpenAtOnce(t *testing.T, s *server) {
-	schema := s.schema(t)
+func testOpenAtOnce(t *testing.T, s *testpostgres.Server) {
+	schema := newSchema(t, s)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			d, err := postgres.Open(t.Context(), postgres.Options{DSN: s.dsn(schema), MaxConns: 1})
+			d, err := postgres.Open(t.Context(), postgres.Options{DSN: s.DSN(schema), MaxConns: 1})
 			if err != nil {
 				t.Error(err)
 				return
@@ -173,21 +174,21 @@ func testOpenAtOnce(t *testing.T, s *server) {
 		})
 	}
 	group.Wait()
-	if n := s.count(t, `SELECT COUNT(*) FROM `+schema+`.holdfast_migrations`); n != 1 {
+	if n := s.Count(t, `SELECT COUNT(*) FROM `+schema+`.holdfast_migrations`); n != 1 {
 		t.Errorf("%d migrations were noted", n)
 	}
 }
 
 // A user who may read and write, and not make tables, can use what there is; one who may only
 // read is told what is missing.
-func testRights(t *testing.T, s *server) {
-	schema := s.schema(t)
-	open(t, postgres.Options{DSN: s.dsn(schema)})
-	s.exec(t, `CREATE ROLE writer LOGIN; CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA `+schema+` TO writer, reader;
+func testRights(t *testing.T, s *testpostgres.Server) {
+	schema := newSchema(t, s)
+	open(t, postgres.Options{DSN: s.DSN(schema)})
+	s.Exec(t, `CREATE ROLE writer LOGIN; CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA `+schema+` TO writer, reader;
 		GRANT SELECT ON ALL TABLES IN SCHEMA `+schema+` TO writer, reader;
 		GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA `+schema+` TO writer`)
 	as := func(user string) *relsql.Driver {
-		return open(t, postgres.Options{DSN: strings.Replace(s.dsn(schema), "user=holdfast", "user="+user, 1)})
+		return open(t, postgres.Options{DSN: strings.Replace(s.DSN(schema), "user=holdfast", "user="+user, 1)})
 	}
 	if _, err := as("writer").Create(t.Context(), record(1)); err != nil {
 		t.Error(err)
@@ -202,9 +203,9 @@ func testRights(t *testing.T, s *server) {
 }
 
 // What the database itself refuses, whoever writes.
-func testConstraints(t *testing.T, s *server) {
-	schema := s.schema(t)
-	d := open(t, postgres.Options{DSN: s.dsn(schema)})
+func testConstraints(t *testing.T, s *testpostgres.Server) {
+	schema := newSchema(t, s)
+	d := open(t, postgres.Options{DSN: s.DSN(schema)})
 	if _, err := d.Create(t.Context(), record(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -213,11 +214,11 @@ func testConstraints(t *testing.T, s *server) {
 			FROM ` + schema + `.holdfast_releases;
 		RAISE EXCEPTION 'it was inserted';
 		EXCEPTION WHEN %s THEN NULL; END $$`
-	s.exec(t, fmt.Sprintf(copyRow, "revision", "unique_violation"))
-	s.exec(t, fmt.Sprintf(copyRow, "revision + 1", "unique_violation"))
-	s.exec(t, fmt.Sprintf(copyRow, "-1", "check_violation"))
+	s.Exec(t, fmt.Sprintf(copyRow, "revision", "unique_violation"))
+	s.Exec(t, fmt.Sprintf(copyRow, "revision + 1", "unique_violation"))
+	s.Exec(t, fmt.Sprintf(copyRow, "-1", "check_violation"))
 	// A list reads no body: there need not be any.
-	s.exec(t, `DROP TABLE `+schema+`.holdfast_bodies`)
+	s.Exec(t, `DROP TABLE `+schema+`.holdfast_bodies`)
 	n := 0
 	for _, err := range d.Query(t.Context(), driver.Query{}) {
 		if n++; err != nil {
@@ -230,21 +231,21 @@ func testConstraints(t *testing.T, s *server) {
 }
 
 // A write that waits for another one ends when its context does, and did nothing.
-func testCanceledWhileItWaits(t *testing.T, s *server) {
-	schema := s.schema(t)
-	d := open(t, postgres.Options{DSN: s.dsn(schema)})
-	blocker := open(t, postgres.Options{DSN: s.dsn(schema)}) // only to know that the schema is there
+func testCanceledWhileItWaits(t *testing.T, s *testpostgres.Server) {
+	schema := newSchema(t, s)
+	d := open(t, postgres.Options{DSN: s.DSN(schema)})
+	blocker := open(t, postgres.Options{DSN: s.DSN(schema)}) // only to know that the schema is there
 	if err := blocker.Close(); err != nil {
 		t.Fatal(err)
 	}
-	release := s.hold(t, `UPDATE `+schema+`.holdfast_clock SET version = version`)
+	release := s.Hold(t, `UPDATE `+schema+`.holdfast_clock SET version = version`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		_, err := d.Create(ctx, record(1))
 		done <- err
 	}()
-	for s.count(t, `SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`) == 0 {
+	for s.Count(t, `SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`) == 0 {
 		select {
 		case err := <-done:
 			t.Fatalf("it did not wait: %v", err)
@@ -261,11 +262,11 @@ func testCanceledWhileItWaits(t *testing.T, s *server) {
 	}
 }
 
-func testClose(t *testing.T, s *server) {
+func testClose(t *testing.T, s *testpostgres.Server) {
 	count := func() int {
-		return s.count(t, `SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'closes'`)
+		return s.Count(t, `SELECT COUNT(*) FROM pg_stat_activity WHERE application_name = 'closes'`)
 	}
-	d := open(t, postgres.Options{DSN: s.dsn(s.schema(t)) + " application_name=closes"})
+	d := open(t, postgres.Options{DSN: s.DSN(newSchema(t, s)) + " application_name=closes"})
 	if _, err := d.Create(t.Context(), record(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -287,12 +288,12 @@ func testClose(t *testing.T, s *server) {
 }
 
 // The server dies and comes back: what was acknowledged is there, and the driver goes on.
-func testRestart(t *testing.T, s *server) {
-	d := open(t, postgres.Options{DSN: s.dsn(s.schema(t))})
+func testRestart(t *testing.T, s *testpostgres.Server) {
+	d := open(t, postgres.Options{DSN: s.DSN(newSchema(t, s))})
 	if _, err := d.Create(t.Context(), record(1)); err != nil {
 		t.Fatal(err)
 	}
-	s.stop(t, syscall.SIGQUIT)
+	s.Stop(t, syscall.SIGQUIT)
 	_, getErr := d.Get(t.Context(), record(1).Key)
 	_, createErr := d.Create(t.Context(), record(2))
 	for _, err := range []error{getErr, createErr} {
@@ -300,7 +301,7 @@ func testRestart(t *testing.T, s *server) {
 			t.Errorf("got %v, of kind %d", err, errkind.Of(err))
 		}
 	}
-	s.start(t)
+	s.Restart(t)
 	r, err := d.Get(t.Context(), record(1).Key)
 	if err != nil || string(r.Body) != "body" {
 		t.Errorf("got %v, %v", r, err)
@@ -311,6 +312,6 @@ func testRestart(t *testing.T, s *server) {
 }
 
 func BenchmarkList(b *testing.B) {
-	s := startServer(b)
-	drivertest.BenchmarkList(b, open(b, postgres.Options{DSN: s.dsn(s.schema(b))}))
+	s := testpostgres.Start(b)
+	drivertest.BenchmarkList(b, open(b, postgres.Options{DSN: s.DSN(newSchema(b, s))}))
 }

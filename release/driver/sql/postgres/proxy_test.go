@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"holdfast/internal/testpostgres"
 )
 
 // proxy stands between a driver and the server, and can break the connections.
@@ -23,14 +25,14 @@ type proxy struct {
 }
 
 // newProxy makes a proxy whose folder takes the place of the server's.
-func newProxy(t testing.TB, s *server) (*proxy, string) {
+func newProxy(t testing.TB, s *testpostgres.Server) (*proxy, string) {
 	t.Helper()
-	dir := shortDir(t)
+	dir := testpostgres.ShortDir(t)
 	l, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{listener: l, target: filepath.Join(s.dir, ".s.PGSQL.5432")}
+	p := &proxy{listener: l, target: filepath.Join(s.Dir, ".s.PGSQL.5432")}
 	p.group.Go(p.accept)
 	t.Cleanup(func() {
 		p.stop()

@@ -1,4 +1,5 @@
-package postgres_test
+// Package testpostgres starts a PostgreSQL of a test's own, for tests that want a real one.
+package testpostgres
 
 import (
 	"bytes"
@@ -18,11 +19,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// server is a PostgreSQL of the test's own, on a unix socket in a temporary folder.
-type server struct {
+// Server is a PostgreSQL on a unix socket in a temporary folder.
+type Server struct {
+	Dir string // of the socket
+
 	bin  string // folder of its programs
 	data string
-	dir  string // of the socket
 	as   *syscall.Credential
 	cmd  *exec.Cmd
 }
@@ -56,15 +58,16 @@ func isProgram(folder, name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// startServer makes a database cluster and starts it, or skips the test, saying why.
-func startServer(t testing.TB) *server {
+// Start makes a database cluster and starts it, or skips the test, saying why. It is stopped when
+// the test ends.
+func Start(t testing.TB) *Server {
 	t.Helper()
 	bin, err := programs()
 	if err != nil {
 		t.Skipf("left out: %v", err)
 	}
-	dir := shortDir(t)
-	s := &server{bin: bin, dir: dir, data: filepath.Join(dir, "data")}
+	dir := ShortDir(t)
+	s := &Server{bin: bin, Dir: dir, data: filepath.Join(dir, "data")}
 	if os.Geteuid() == 0 { // PostgreSQL refuses to run as root
 		s.as = ordinaryUser(t)
 		if err := os.Chown(dir, int(s.as.Uid), int(s.as.Gid)); err != nil {
@@ -72,13 +75,13 @@ func startServer(t testing.TB) *server {
 		}
 	}
 	s.init(t)
-	s.start(t)
-	t.Cleanup(func() { s.stop(t, syscall.SIGINT) })
+	s.Restart(t)
+	t.Cleanup(func() { s.Stop(t, syscall.SIGINT) })
 	return s
 }
 
-// shortDir makes a temporary folder that another user can reach.
-func shortDir(t testing.TB) string {
+// ShortDir makes a temporary folder that another user can reach.
+func ShortDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	const socket = "/.s.PGSQL.5432"
@@ -109,16 +112,16 @@ func ordinaryUser(t testing.TB) *syscall.Credential {
 	return nil
 }
 
-func (s *server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
-	cmd.Dir = s.dir
+	cmd.Dir = s.Dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Pdeathsig: syscall.SIGQUIT}
 	return cmd
 }
 
 // init makes the cluster, if possible with an order of text that is not that of bytes.
-func (s *server) init(t testing.TB) {
+func (s *Server) init(t testing.TB) {
 	t.Helper()
 	args := []string{"-D", s.data, "-U", "holdfast", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"}
 	out, err := s.command(t.Context(), "initdb", append(args, "--locale-provider=icu", "--icu-locale=en")...).CombinedOutput()
@@ -134,14 +137,14 @@ func (s *server) init(t testing.TB) {
 	}
 }
 
-// start starts the server, and waits until it answers.
-func (s *server) start(t testing.TB) {
+// Restart starts a server that was stopped, and waits until it answers.
+func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.cmd = s.command(context.Background(), "postgres", "-D", s.data, "-k", s.dir, "-F",
+	s.cmd = s.command(context.Background(), "postgres", "-D", s.data, "-k", s.Dir, "-F",
 		"-c", "listen_addresses=", "-c", "max_connections=60", "-c", "shared_buffers=16MB")
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	err = s.cmd.Start()
@@ -150,7 +153,7 @@ func (s *server) start(t testing.TB) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		c, err := pgx.Connect(t.Context(), s.dsn(""))
+		c, err := pgx.Connect(t.Context(), s.DSN(""))
 		if err == nil {
 			if err := c.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -164,8 +167,8 @@ func (s *server) start(t testing.TB) {
 	}
 }
 
-// stop ends the server: SIGINT lets it end in order, SIGQUIT does not.
-func (s *server) stop(t testing.TB, signal syscall.Signal) {
+// Stop ends the server: SIGINT lets it end in order, SIGQUIT does not.
+func (s *Server) Stop(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if s.cmd.ProcessState != nil {
 		return
@@ -178,10 +181,11 @@ func (s *server) stop(t testing.TB, signal syscall.Signal) {
 	}
 }
 
-// dsn tells how to connect, to a schema if one is given.
-func (s *server) dsn(schema string) string { return dsn(s.dir, schema) }
+// DSN tells how to connect, to a schema if one is given.
+func (s *Server) DSN(schema string) string { return DSN(s.Dir, schema) }
 
-func dsn(dir, schema string) string {
+// DSN tells how to connect to a server whose socket is in a folder.
+func DSN(dir, schema string) string {
 	text := fmt.Sprintf("host=%s port=5432 user=holdfast dbname=postgres connect_timeout=60", dir)
 	if schema != "" {
 		text += " search_path=" + schema
@@ -189,41 +193,42 @@ func dsn(dir, schema string) string {
 	return text
 }
 
-// exec does a statement past the driver.
-func (s *server) exec(t testing.TB, statement string, args ...any) {
+// connect makes a connection past all drivers.
+func (s *Server) connect(t testing.TB) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), s.dsn(""))
+	c, err := pgx.Connect(t.Context(), s.DSN(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Exec(t.Context(), statement, args...)
+	return c
+}
+
+// Exec does a statement.
+func (s *Server) Exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	c := s.connect(t)
+	_, err := c.Exec(t.Context(), statement, args...)
 	if err := errors.Join(err, c.Close(t.Context())); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }
 
-// count gives the number that a query yields.
-func (s *server) count(t testing.TB, query string) int {
+// Count gives the number that a query yields.
+func (s *Server) Count(t testing.TB, query string) int {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), s.dsn(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := s.connect(t)
 	var n int
-	err = c.QueryRow(t.Context(), query).Scan(&n)
+	err := c.QueryRow(t.Context(), query).Scan(&n)
 	if err := errors.Join(err, c.Close(t.Context())); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return n
 }
 
-// hold does a statement in a transaction that stays open until the function is called.
-func (s *server) hold(t testing.TB, statement string) (release func()) {
+// Hold does a statement in a transaction that stays open until the function is called.
+func (s *Server) Hold(t testing.TB, statement string) (release func()) {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), s.dsn(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := s.connect(t)
 	tx, err := c.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
