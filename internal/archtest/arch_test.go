@@ -28,6 +28,7 @@ func layers() [][]string {
 		{"manager/watchapi"},
 		{"manager/clusterapi"},
 		{"manager/stackapi"},
+		{"manager/releasestore"},
 		{"manager/kinds"},
 		{"manager/objects"},
 		{"manager/proxy", "manager/call", "manager/agreement"},

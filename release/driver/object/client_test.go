@@ -142,22 +142,13 @@ func TestDriverOnCluster(t *testing.T) {
 
 func TestSweepOnCluster(t *testing.T) {
 	s := object.NewClient(newCluster(t))
-	p := planner()
 	d := newDriver(s, func() time.Time { return time.Now().Add(time.Hour) })
 	if _, err := d.Create(t.Context(), staged(1, 'a')); err != nil {
 		t.Fatal(err)
 	}
 	next := staged(2, 'b')
 	next.Status = driver.StatusPendingUpgrade
-	plan, err := p.Create(next)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ops := range plan.Stages {
-		if _, err := s.Write(t.Context(), ops); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plan := begin(t, s, next)
 	if n, err := d.Sweep(t.Context(), 2*time.Hour); err != nil || n != 0 {
 		t.Errorf("removed %d, %v", n, err)
 	}

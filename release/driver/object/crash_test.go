@@ -34,6 +34,21 @@ func staged(revision int64, fill byte) driver.Record {
 	}
 }
 
+// begin does all of the creation of a record but its last transaction.
+func begin(t *testing.T, s object.Store, r driver.Record) object.Plan {
+	t.Helper()
+	plan, err := planner().Create(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ops := range plan.Stages {
+		if _, err := s.Write(t.Context(), ops); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return plan
+}
+
 // failAt fails the nth write from now on, before or after it is done.
 func (f *crashFixture) failAt(n int, done bool, err error) {
 	fail := func([]object.Op) error {
@@ -158,15 +173,7 @@ func TestSweepDuringUpload(t *testing.T) {
 func TestUploadDuringSweep(t *testing.T) {
 	f := newCrash(t)
 	want := staged(1, 'a')
-	plan, err := object.Planner{Clock: f.clock.Now, Random: bytes.NewReader(make([]byte, 64))}.Create(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ops := range plan.Stages {
-		if _, err := f.store.Write(t.Context(), ops); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plan := begin(t, f.store, want)
 	f.clock.Add(time.Hour)
 	f.store.hook(func([]object.Op) error {
 		f.store.hook(nil, nil)
@@ -199,6 +206,35 @@ func TestSweepAfterAHeadWasRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.check(want)
+}
+
+// What may belong to a head that cannot be read stays until it can be, or is gone.
+func TestSweepBesideADamagedHead(t *testing.T) {
+	for _, label := range []string{object.LabelUpload, object.LabelMark, object.LabelForm} {
+		f := newCrash(t)
+		want := staged(1, 'a')
+		if _, err := f.Create(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, f.store, staged(2, 'b'))
+		f.clock.Add(time.Hour)
+		head, was := object.HeadName(want.Key), ""
+		f.store.edit(t, head, func(o *object.Object) { was, o.Labels[label] = o.Labels[label], "2" })
+		if removed := f.sweep(time.Minute); removed != 31 {
+			t.Errorf("%s: removed %d objects, want what was staged", label, removed)
+		}
+		f.store.edit(t, head, func(o *object.Object) { o.Labels[label] = was })
+		f.check(want)
+		f.store.edit(t, head, func(o *object.Object) { delete(o.Labels, label) })
+		if removed := f.sweep(time.Minute); removed != 0 {
+			t.Errorf("%s: %d objects were removed", label, removed)
+		}
+		f.store.remove(head)
+		f.sweep(time.Minute)
+		if left := f.store.names(nil); len(left) != 0 {
+			t.Errorf("%s: left: %v", label, left)
+		}
+	}
 }
 
 // A record whose chunks or mark are gone is reported, and can still be replaced and deleted.

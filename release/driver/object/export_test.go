@@ -15,6 +15,8 @@ func ChunkName(upload string, i int) string { return chunkName(upload, i) }
 
 // Labels that tests read.
 const (
+	LabelForm   = labelForm
+	LabelMark   = labelMark
 	LabelUpload = labelUpload
 )
 

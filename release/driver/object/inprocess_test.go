@@ -6,138 +6,49 @@ import (
 	"testing"
 	"time"
 
-	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
-	"holdfast/manager/objects"
-	"holdfast/manager/state"
-	"holdfast/manager/state/store"
+	"holdfast/manager/releasestore"
 	"holdfast/manager/state/store/storetest"
 	"holdfast/release/driver"
 	"holdfast/release/driver/object"
 	"holdfast/release/drivertest"
 )
 
-// inProcess is the real store of a manager as a Store, for secrets or configs: the rules of
-// the store are those that the driver must keep to.
+// inProcess is the real store of a manager, for secrets or configs: the rules of the store are
+// those that the driver must keep to. It can be away.
 type inProcess struct {
-	store *store.MemoryStore
-	kind  holdfast.Kind
-	table finder
-	away  error
+	object.Store
+	away error
 }
 
-// finder is a table without its type.
-type finder interface {
-	byName(tx store.ReadTx, name string) (state.Object, error)
-	all(tx store.ReadTx) ([]state.Object, error)
-}
-
-type table[T objects.Object[T]] struct{ *store.Table[T] }
-
-func (t table[T]) byName(tx store.ReadTx, name string) (state.Object, error) {
-	return objects.FindByName(tx, t.Table, name)
-}
-
-func (t table[T]) all(tx store.ReadTx) ([]state.Object, error) {
-	found, err := t.FindAll(tx, store.All())
-	var all []state.Object
-	for _, o := range found {
-		all = append(all, o)
-	}
-	return all, err
-}
-
-func (s *inProcess) Get(_ context.Context, name string) (object.Object, error) {
+func (s *inProcess) Get(ctx context.Context, name string) (object.Object, error) {
 	if s.away != nil {
 		return object.Object{}, s.away
 	}
-	o, err := s.table.byName(s.store.Root(), name)
-	if err != nil {
-		return object.Object{}, err
-	}
-	return s.plain(o), nil
+	return s.Store.Get(ctx, name)
 }
 
-func (s *inProcess) plain(o state.Object) object.Object {
-	meta := o.GetMeta()
-	out := object.Object{ID: o.GetID(), Version: meta.Version.Index, Created: time.Unix(meta.CreatedAt.Seconds, 0)}
-	switch o := o.(type) {
-	case *api.Secret:
-		out.Name, out.Labels, out.Data = o.Spec.Annotations.Name, o.Spec.Annotations.Labels, o.Spec.Data
-	case *api.Config:
-		out.Name, out.Labels, out.Data = o.Spec.Annotations.Name, o.Spec.Annotations.Labels, o.Spec.Data
+func (s *inProcess) List(ctx context.Context, labels map[string]string) iter.Seq2[object.Object, error] {
+	if s.away != nil {
+		return func(yield func(object.Object, error) bool) { yield(object.Object{}, s.away) }
 	}
-	return out
-}
-
-func (s *inProcess) List(_ context.Context, labels map[string]string) iter.Seq2[object.Object, error] {
-	return func(yield func(object.Object, error) bool) {
-		found, err := s.table.all(s.store.Root())
-		if s.away != nil {
-			err = s.away
-		}
-		if err != nil {
-			yield(object.Object{}, err)
-			return
-		}
-		for _, f := range found {
-			o := s.plain(f)
-			o.Data = nil
-			match := true
-			for key, value := range labels {
-				match = match && o.Labels[key] == value
-			}
-			if match && !yield(o, nil) {
-				return
-			}
-		}
-	}
+	return s.Store.List(ctx, labels)
 }
 
 func (s *inProcess) Write(ctx context.Context, ops []object.Op) ([]object.Object, error) {
 	if s.away != nil {
 		return nil, s.away
 	}
-	left := make([]object.Object, len(ops))
-	_, err := s.store.Update(ctx, func(tx *store.Tx) error {
-		for i, op := range ops {
-			o, err := s.do(tx, op)
-			if err != nil {
-				return err
-			}
-			if op.Do != object.Remove {
-				left[i] = s.plain(objects.Unwrap(o))
-			}
-		}
-		return nil
-	})
-	return left, err
-}
-
-func (s *inProcess) do(tx *store.Tx, op object.Op) (*holdfast.Object, error) {
-	annotations := api.Annotations{Name: op.Name, Labels: op.Labels}
-	meta := api.Meta{Version: api.Version{Index: op.Version}}
-	o := objects.Wrap(&api.Config{ID: op.ID, Meta: meta, Spec: api.ConfigSpec{Annotations: annotations, Data: op.Data}})
-	if s.kind == holdfast.Kind_KIND_SECRET {
-		o = objects.Wrap(&api.Secret{ID: op.ID, Meta: meta, Spec: api.SecretSpec{Annotations: annotations, Data: op.Data}})
-	}
-	switch op.Do {
-	case object.Create:
-		return objects.Create(tx, o)
-	case object.SetLabels:
-		return objects.Update(tx, &holdfast.Update{Object: o})
-	default:
-		return objects.Remove(tx, &holdfast.Remove{Kind: s.kind, ID: op.ID, Version: op.Version})
-	}
+	return s.Store.Write(ctx, ops)
 }
 
 func newInProcess(t testing.TB, kind holdfast.Kind) *inProcess {
-	s := &inProcess{store: storetest.New(t), kind: kind, table: table[*api.Config]{store.Configs}}
+	s := storetest.New(t)
 	if kind == holdfast.Kind_KIND_SECRET {
-		s.table = table[*api.Secret]{store.Secrets}
+		return &inProcess{Store: releasestore.Secrets(s)}
 	}
-	return s
+	return &inProcess{Store: releasestore.Configs(s)}
 }
 
 // spoil replaces the first chunk of a record by another one.

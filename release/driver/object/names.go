@@ -23,12 +23,15 @@ const (
 	partMark  part = "mark"
 )
 
+// names is what the names of these objects begin with.
+func (p part) names() string { return Names + string(p[0]) + "-" }
+
 // name makes the name of an object: at most 64 characters, whatever the words, and another one
 // for other words. A word has no NUL.
 func (p part) name(words ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(p)}, words...), "\x00")))
 	hash := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
-	return "release-" + string(p[0]) + "-" + strings.ToLower(hash)
+	return p.names() + strings.ToLower(hash)
 }
 
 func headName(k driver.Key) string {

@@ -16,6 +16,15 @@ const (
 	Heads = Names + "h-"
 )
 
+// NamesOf returns what the names of all parts with these labels begin with, for a store that finds
+// objects by their names.
+func NamesOf(labels map[string]string) string {
+	if is := part(labels[LabelPart]); is != "" {
+		return is.names()
+	}
+	return Names
+}
+
 // Part is what an object is to a record, as far as its labels tell. What is damaged has it, too;
 // what cannot be read is empty.
 type Part struct {

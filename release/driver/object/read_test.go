@@ -2,6 +2,7 @@ package object_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,9 @@ func TestReadParts(t *testing.T) {
 		p, ok := object.PartOf(o.Labels)
 		if !ok || !strings.HasPrefix(o.Name, object.Names) || p.Head != strings.HasPrefix(o.Name, object.Heads) {
 			t.Errorf("%s: %v, %v", o.Name, p, ok)
+		}
+		if names := object.NamesOf(o.Labels); names == object.Names || !strings.HasPrefix(o.Name, names) {
+			t.Errorf("%s does not begin with %s", o.Name, names)
 		}
 		switch {
 		case p.Head:
@@ -72,6 +76,7 @@ func TestReadParts(t *testing.T) {
 	if _, err := object.ReadBody(head, get); !errors.Is(err, driver.ErrCorrupt) || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("without a chunk: %v", err)
 	}
+	head.Labels = maps.Clone(head.Labels) // those are the store's
 	head.Labels["holdfast.release.revision"] = "-1"
 	if p, ok := object.PartOf(head.Labels); !ok || !p.Head || p.Key.Revision != 0 || p.Key.Name != "web" {
 		t.Errorf("damaged: %v, %v", p, ok)

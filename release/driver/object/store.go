@@ -23,7 +23,8 @@ type Store interface {
 	// Get returns the object with a name, with its data. It fails with errkind.NotFound.
 	Get(ctx context.Context, name string) (Object, error)
 	// List yields the objects that have all of the labels, none of which is empty, in any
-	// order; their data may be left out. It yields an error at most once, as the last thing.
+	// order; their data may be left out, and so may be objects whose name does not begin with
+	// what NamesOf says. It yields an error at most once, as the last thing.
 	List(ctx context.Context, labels map[string]string) iter.Seq2[Object, error]
 	// Write does all operations in their order, or none, and returns what each left: an object
 	// with at least its version, for a Remove the zero object. It fails with errkind.Exists if a

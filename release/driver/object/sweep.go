@@ -3,6 +3,8 @@ package object
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"holdfast/internal/errkind"
@@ -16,6 +18,9 @@ const sweepOnce = 50
 // the last olderThan, by the driver's clock. It returns how many objects were removed.
 //
 // It harms no record, whatever is written meanwhile: an upload whose chunks it removes fails.
+// While there is a head that cannot be read, it removes only what has a stage: the rest may be
+// that head's, which somebody may give its labels back.
+//
 // Store.List is asked for the chunks of all records, so it is not for every minute. It fails
 // with the kinds of the store's errors; what was removed until then stays removed.
 func (d *Driver) Sweep(ctx context.Context, olderThan time.Duration) (removed int, err error) {
@@ -44,21 +49,30 @@ func (d *Driver) Sweep(ctx context.Context, olderThan time.Duration) (removed in
 	for _, h := range heads {
 		owned[h.Labels[labelUpload]], owned[h.Labels[labelMark]] = true, true
 	}
+	allRead := sync.OnceValue(func() bool { return readable(heads) }) // mostly nobody asks
 	for _, upload := range uploads(loose, stages) {
-		if !owned[upload.id] && upload.newest.Before(before) {
+		if !owned[upload.id] && upload.newest.Before(before) && (upload.staged || allRead()) {
 			if err := s.remove(ctx, upload.ops); err != nil {
 				return s.removed, err
 			}
 		}
 	}
 	for _, m := range marks {
-		if !owned[m.ID] && m.Created.Before(before) {
+		if !owned[m.ID] && m.Created.Before(before) && allRead() {
 			if err := s.remove(ctx, []Op{{Remove, Object{ID: m.ID, Name: m.Name, Version: m.Version}}}); err != nil {
 				return s.removed, err
 			}
 		}
 	}
 	return s.removed, nil
+}
+
+// readable tells whether all heads can be read.
+func readable(heads []Object) bool {
+	return !slices.ContainsFunc(heads, func(o Object) bool {
+		_, err := decodeHead(o)
+		return err != nil
+	})
 }
 
 // sweep is one sweep.
@@ -82,6 +96,7 @@ func (s *sweep) list(ctx context.Context, p part) ([]Object, error) {
 // upload is what there is of a body.
 type upload struct {
 	id     string
+	staged bool      // it has a stage, so that no head can be its own
 	newest time.Time // of its objects
 	ops    []Op      // to remove it: the stage first
 }
@@ -90,11 +105,11 @@ type upload struct {
 func uploads(chunks, stages []Object) []*upload {
 	var all []*upload
 	byID := map[string]*upload{}
-	for _, objects := range [][]Object{stages, chunks} {
+	for i, objects := range [][]Object{stages, chunks} {
 		for _, o := range objects {
 			u := byID[o.Labels[labelUpload]]
 			if u == nil {
-				u = &upload{id: o.Labels[labelUpload]}
+				u = &upload{id: o.Labels[labelUpload], staged: i == 0}
 				byID[u.id] = u
 				all = append(all, u)
 			}
