@@ -31,6 +31,8 @@ type Config struct {
 	// Ready is called once, when both listeners serve and this manager has applied what was
 	// committed when it started.
 	Ready func(Ready)
+
+	clock func() time.Time // nil: time.Now
 }
 
 // Releases is where the releases of stacks are kept. The zero value is the cluster itself.
@@ -92,6 +94,9 @@ func (c *Config) check() error {
 			return errkind.Field("--hostname", "is needed: %v", err)
 		}
 		c.Hostname = name
+	}
+	if c.clock == nil {
+		c.clock = time.Now
 	}
 	return nil
 }

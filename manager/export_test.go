@@ -1,6 +1,10 @@
 package manager
 
 import (
+	"context"
+	"log/slog"
+	"time"
+
 	"google.golang.org/grpc"
 
 	"holdfast/api"
@@ -22,3 +26,19 @@ func Classified() map[string]bool {
 
 // Retention is what a spec wants kept.
 func Retention(h *api.HistoryConfig) (store.Retention, error) { return retention(h) }
+
+// WithClock returns a configuration of a manager with another clock.
+func WithClock(c Config, clock func() time.Time) Config {
+	c.clock = clock
+	return c
+}
+
+// Sweep is what the leader does about unfinished uploads, until ctx ends.
+func Sweep(ctx context.Context, s *store.MemoryStore, logger *slog.Logger) error {
+	return newSweeper(s, time.Now, logger).run(ctx)
+}
+
+// SweepOnce is one look of Sweep.
+func SweepOnce(ctx context.Context, s *store.MemoryStore, logger *slog.Logger) error {
+	return newSweeper(s, time.Now, logger).sweepOnce(ctx)
+}

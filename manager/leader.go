@@ -50,6 +50,7 @@ func (m *Manager) leadOnce(ctx context.Context) error {
 	group.Go(func() error { return m.reconcile(term) })
 	group.Go(func() error { return m.retain(term) })
 	group.Go(func() error { return m.settle(term) })
+	group.Go(func() error { return newSweeper(m.store, m.cfg.clock, m.cfg.Logger).run(term) })
 	return group.Wait()
 }
 

@@ -147,7 +147,7 @@ func (m *Manager) build(n *raft.Node, ident storage.Identity) (state.Machine, ra
 	}
 	var err error
 	m.store, err = store.New(store.Options{
-		ClusterID: ident.ClusterID, Proposer: n, Clock: time.Now, NewID: id.New, NewTxnID: transactionID,
+		ClusterID: ident.ClusterID, Proposer: n, Clock: m.cfg.clock, NewID: id.New, NewTxnID: transactionID,
 		MaxPending: m.cfg.MaxPending,
 	})
 	if err != nil {

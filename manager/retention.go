@@ -49,7 +49,7 @@ func (m *Manager) retainOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	revision := m.store.Excess(keep, time.Now())
+	revision := m.store.Excess(keep, m.cfg.clock())
 	if revision == 0 {
 		return nil
 	}
