@@ -83,9 +83,6 @@ func Open(ctx context.Context, cfg Config) (_ *Manager, err error) {
 		return nil, err
 	}
 	m.transport.Attach(m.node)
-	if n := len(m.store.Applied().Peers); n > 1 && cfg.Releases.Alone {
-		return nil, cfg.Releases.alone(fmt.Sprintf("this one has %d", n))
-	}
 	return m, nil
 }
 
@@ -279,6 +276,8 @@ func (m *Manager) ready(ctx context.Context) error {
 		return !m.began || store.Nodes.Get(m.store.Root(), ident.NodeID) != nil
 	})
 	switch {
+	case err == nil && m.cfg.Releases.Alone && len(m.store.Applied().Peers) > 1:
+		return m.cfg.Releases.alone(fmt.Sprintf("this one has %d", len(m.store.Applied().Peers)))
 	case err == nil:
 		m.cfg.Ready(Ready{NodeID: ident.NodeID, Control: m.cfg.Control, Remote: m.addr})
 		return nil
