@@ -216,13 +216,26 @@ func (s *Server) Exec(t testing.TB, statement string, args ...any) {
 // Count gives the number that a query yields.
 func (s *Server) Count(t testing.TB, query string) int {
 	t.Helper()
-	c := s.connect(t)
 	var n int
-	err := c.QueryRow(t.Context(), query).Scan(&n)
+	s.scan(t, query, &n)
+	return n
+}
+
+// Text gives the text that a query yields.
+func (s *Server) Text(t testing.TB, query string) string {
+	t.Helper()
+	var text string
+	s.scan(t, query, &text)
+	return text
+}
+
+func (s *Server) scan(t testing.TB, query string, to any) {
+	t.Helper()
+	c := s.connect(t)
+	err := c.QueryRow(t.Context(), query).Scan(to)
 	if err := errors.Join(err, c.Close(t.Context())); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	return n
 }
 
 // Hold does a statement in a transaction that stays open until the function is called.
