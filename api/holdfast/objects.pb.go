@@ -1492,7 +1492,8 @@ type FieldDiff struct {
 	// Values in protobuf's JSON; empty where there is none.
 	Old string `protobuf:"bytes,2,opt,name=old,proto3" json:"old,omitempty"`
 	New string `protobuf:"bytes,3,opt,name=new,proto3" json:"new,omitempty"`
-	// The values are secret and are not told.
+	// The values are secret and are not told. Where a stack has secrets, old and new are digests, which
+	// the leader makes with a key of its own: they can be compared with others of this leader.
 	Secret           bool   `protobuf:"varint,4,opt,name=secret,proto3" json:"secret,omitempty"`
 	XXX_unrecognized []byte `json:"-"`
 }
