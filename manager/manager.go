@@ -310,13 +310,12 @@ func (m *Manager) leaderAddr() string {
 	return p.Addr
 }
 
-func randomUint64() uint64 {
-	return binary.BigEndian.Uint64(transactionID())
-}
+func randomUint64() uint64 { return binary.BigEndian.Uint64(randomBytes(8)) }
 
-// transactionID makes 16 random bytes.
-func transactionID() []byte {
-	b := make([]byte, 16)
+func transactionID() []byte { return randomBytes(16) }
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
 	rand.Read(b)
 	return b
 }

@@ -39,6 +39,7 @@ const (
 	maxStreams        = 1000
 	connectionTimeout = 10 * time.Second
 	helloTimeout      = 3 * time.Second
+	digestKey         = 32
 )
 
 // gate is the Raft service before there is a member: it only says which node answers.
@@ -99,7 +100,7 @@ func (m *Manager) serve() error {
 	m.gate.server.Store(transport.NewServer(m.transport))
 	reads := call.Reader{Node: m.node, Store: m.store}
 	m.stacks = stackapi.New(stackapi.Config{
-		Store: m.store, Reader: reads, Files: files, Logger: m.cfg.Logger,
+		Store: m.store, Reader: reads, Files: files, Logger: m.cfg.Logger, Key: randomBytes(digestKey),
 		Archive: m.cfg.Releases.Driver, Namespace: "stacks-" + m.node.Identity().ClusterID,
 	})
 	watches := watchapi.New(watchapi.Config{

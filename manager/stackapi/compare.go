@@ -116,7 +116,7 @@ func (s *Server) diff(from, to picture, keep bool) ([]*holdfast.ObjectDiff, erro
 // diffEntries tells how an object differs, or nil if it does not.
 func (s *Server) diffEntries(kind holdfast.Kind, a, b *entry) (*holdfast.ObjectDiff, error) {
 	ignoreForce(a, b)
-	told := dataFields(a, b)
+	told := dataFields(s.key, a, b)
 	if len(told) == 0 && a.object.Equal(b.object) {
 		return nil, nil
 	}
@@ -153,22 +153,20 @@ func (s *Server) fields(a, b *entry) ([]holdfast.FieldDiff, error) {
 	for _, f := range found {
 		fields = append(fields, holdfast.FieldDiff{Path: f.Path, Old: f.Old, New: f.New, Secret: f.Secret})
 	}
-	return append(fields, dataFields(a, b)...), nil
+	return append(fields, dataFields(s.key, a, b)...), nil
 }
 
 // dataFields tells of data that differs: of a secret or config, and of what a service is given
 // under the same name.
-func dataFields(a, b *entry) []holdfast.FieldDiff {
+func dataFields(key []byte, a, b *entry) []holdfast.FieldDiff {
 	var fields []holdfast.FieldDiff
 	add := func(path string, x, y datum) {
 		if x.same(y) {
 			return
 		}
-		f := holdfast.FieldDiff{Path: path, Secret: !x.told && !y.told}
-		if !f.Secret {
-			f.Old, f.New = quoted(x.short()), quoted(y.short())
-		}
-		fields = append(fields, f)
+		fields = append(fields, holdfast.FieldDiff{
+			Path: path, Secret: !x.told && !y.told, Old: quoted(x.short(key)), New: quoted(y.short(key)),
+		})
 	}
 	if a.data != nil && b.data != nil {
 		add("data", *a.data, *b.data)

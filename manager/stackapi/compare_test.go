@@ -2,12 +2,14 @@ package stackapi_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"holdfast/api"
 	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
+	"holdfast/manager/stackapi"
 	"holdfast/manager/state/store"
 )
 
@@ -188,5 +190,39 @@ func TestCompareRefuses(t *testing.T) {
 	} {
 		_, err := f.Compare(t.Context(), c.request)
 		wantError(t, err, c.kind, c.field, c.texts...)
+	}
+}
+
+// Digests of secrets tell them apart, and what cannot be tried out: they are made with a key.
+func TestDigestsOfSecrets(t *testing.T) {
+	f := newFixture(t)
+	f.deploy(version(1))
+	f.deploy(version(2))
+	told := func(f *fixture, from, to uint64) (pairs []string) {
+		resp := must(f.Compare(t.Context(), &holdfast.CompareStackRequest{Name: "a", From: from, To: to}))
+		for _, o := range resp.Objects {
+			for _, d := range o.Fields {
+				if d.Secret {
+					pairs = append(pairs, d.Old+" "+d.New)
+				}
+			}
+		}
+		return pairs
+	}
+	forth, back := told(f, 1, 2), told(f, 2, 1)
+	if len(forth) != 2 || forth[0] != forth[1] { // where it is used, and itself
+		t.Fatalf("got %q", forth)
+	}
+	before, after, _ := strings.Cut(forth[0], " ")
+	if form := regexp.MustCompile(`^"[0-9a-f]{12}"$`); !form.MatchString(before) || !form.MatchString(after) || before == after {
+		t.Errorf("got %q", forth)
+	}
+	if back[0] != after+" "+before {
+		t.Errorf("back: %q, forth: %q", back, forth)
+	}
+	c := config(t, f.store)
+	c.Key = []byte("another key")
+	if other := told(&fixture{stackapi.New(c), t, f.store}, 1, 2); other[0] == forth[0] {
+		t.Errorf("with another key they are %q, too", other)
 	}
 }

@@ -1,6 +1,7 @@
 package stackapi
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -45,7 +46,7 @@ type use struct {
 type datum struct {
 	object string // the name of the object, if there is one
 	digest string // of the data; "" if the object is gone
-	told   bool
+	told   bool   // the digest may be told
 }
 
 // same tells whether the data is the same, as far as it is known.
@@ -56,15 +57,19 @@ func (d datum) same(o datum) bool {
 	return d.digest != "" && d.digest == o.digest
 }
 
-// short is what may be told of the data: the beginning of its digest. Where a config is gone,
-// the end of its name has that.
-func (d datum) short() string {
-	switch at := len(d.object) - suffixLength; {
-	case !d.told:
-		return ""
-	case d.digest != "":
+// short tells the data from other data: it is the beginning of its digest. That of a secret is made
+// with a key, so that nobody can try out what the secret is; it can be compared with others that
+// were made with that key. Where a config is gone, the end of its name has the digest.
+func (d datum) short(key []byte) string {
+	at := len(d.object) - suffixLength
+	switch {
+	case d.digest != "" && d.told:
 		return d.digest[:suffixLength]
-	case at > 0 && strings.Trim(d.object[at:], "0123456789abcdef") == "":
+	case d.digest != "":
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(d.digest))
+		return hex.EncodeToString(mac.Sum(nil))[:suffixLength]
+	case d.told && at > 0 && strings.Trim(d.object[at:], "0123456789abcdef") == "":
 		return d.object[at:]
 	}
 	return ""

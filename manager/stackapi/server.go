@@ -55,6 +55,8 @@ type Config struct {
 	Store  Store
 	Reader Reader
 	Files  *descriptors.Files // describe the objects
+	// Key is for the digests of secrets that are told: random, and known to nobody.
+	Key []byte
 	// Archive keeps the releases of all stacks, and the store only those that are deployed. Nil
 	// means that the store keeps all.
 	Archive driver.Driver
@@ -69,6 +71,7 @@ type Server struct {
 	holdfast.UnimplementedStacksServer
 	store   Store
 	reader  Reader
+	key     []byte
 	archive *archive // nil if there is none
 	json    apijson.Converter
 	differ  fielddiff.Differ
@@ -78,7 +81,9 @@ var _ holdfast.StacksServer = (*Server)(nil)
 
 // New returns a server. There must not be another one in the process for the same archive.
 func New(c Config) *Server {
-	s := &Server{store: c.Store, reader: c.Reader, json: apijson.New(c.Files), differ: fielddiff.New(c.Files)}
+	s := &Server{
+		store: c.Store, reader: c.Reader, key: c.Key, json: apijson.New(c.Files), differ: fielddiff.New(c.Files),
+	}
 	if c.Archive != nil {
 		s.archive = &archive{driver: c.Archive, namespace: c.Namespace, reader: c.Reader, logger: c.Logger}
 	}

@@ -55,7 +55,10 @@ func config(t testing.TB, s *store.MemoryStore) stackapi.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stackapi.Config{Store: s, Reader: reader{s}, Files: files, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	return stackapi.Config{
+		Store: s, Reader: reader{s}, Files: files, Key: []byte("key"),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
 }
 
 // deploy deploys a request that must succeed.

@@ -164,7 +164,7 @@ func (o ObjectDiff) text() string {
 }
 
 func (f field) text() string {
-	if f.Secret {
+	if f.Secret && len(f.Old)+len(f.New) == 0 {
 		return "changed"
 	}
 	value := func(v json.RawMessage) string {
