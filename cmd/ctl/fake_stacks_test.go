@@ -21,6 +21,7 @@ type stacks struct {
 	releases map[string][]*release // by the stack's name, the oldest first
 	staged   map[string][]byte     // by the name that was given
 	parts    []string              // what each call to Stage brought
+	rival    bool                  // alice deploys once somebody has looked at the history
 }
 
 // release is one that is kept, and what it deployed, with all data.
@@ -252,6 +253,12 @@ func (f *fake) History(_ context.Context, r *holdfast.StackHistoryRequest) (*hol
 	reply := &holdfast.StackHistoryResponse{Revision: f.revision}
 	for _, kept := range f.stacks.releases[r.Name] {
 		reply.Releases = append(reply.Releases, kept.Release.Copy())
+	}
+	if now := f.deployedRelease(r.Name); f.stacks.rival && now != nil {
+		other := &release{Release: *now.Release.Copy(), compose: now.compose, request: now.request}
+		other.Number, other.Actor = now.Number+1, "alice"
+		now.Status, f.stacks.rival = "superseded", false
+		f.stacks.releases[r.Name] = append(f.stacks.releases[r.Name], other)
 	}
 	return reply, nil
 }

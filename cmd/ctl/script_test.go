@@ -126,6 +126,8 @@ func cmdFake(ts *testscript.TestScript, _ bool, args []string) {
 		for f.watches.begun < number(args[1]) {
 			ts.Check(f.wait(ctx))
 		}
+	case "rival":
+		f.stacks.rival = true
 	case "staged":
 		for _, part := range f.stacks.parts {
 			_, err := fmt.Fprintln(ts.Stdout(), part)

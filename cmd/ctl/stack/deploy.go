@@ -9,6 +9,7 @@ import (
 	"holdfast/api/holdfast"
 	"holdfast/client"
 	"holdfast/cmd/ctl/internal/command"
+	"holdfast/internal/errkind"
 )
 
 type deployOptions struct {
@@ -27,6 +28,7 @@ func newDeploy(env *command.Env) *cobra.Command {
 		Short:   "Make a stack what Compose files say, in one change",
 		Long: "Make a stack what Compose files say, in one change, and keep that as a release to go back to.\n" +
 			"If nothing differs, nothing is written.\n" +
+			"If another release was deployed meanwhile, nothing is written, and it is told which.\n" +
 			"A stack that is too large for one request has its secrets and configs stored first.",
 		Args: command.ExactArgs(1),
 		RunE: env.Run(func(ctx context.Context, c *client.Client, args []string) error {
@@ -48,9 +50,11 @@ func runDeploy(ctx context.Context, env *command.Env, c *client.Client, o *deplo
 		return err
 	}
 	r.DryRun, r.KeepOthers, r.MaxHistory = o.dryRun, !o.prune, o.history
-	if o.given() {
-		r.Expect = &holdfast.DeployRequest_ExpectRelease{ExpectRelease: o.release}
+	expect, err := o.expect(ctx, c, name)
+	if err != nil {
+		return err
 	}
+	r.Expect = &holdfast.DeployRequest_ExpectRelease{ExpectRelease: expect}
 	if err := stage(ctx, env, c, r); err != nil {
 		return err
 	}
@@ -61,8 +65,7 @@ func runDeploy(ctx context.Context, env *command.Env, c *client.Client, o *deplo
 	return printDeployed(env, name, done, o.dryRun)
 }
 
-// expected is the value of --expect-revision: the release that must be the deployed one, if it
-// is given.
+// expected is the value of --expect-revision: the release that must be the deployed one.
 type expected struct {
 	release uint64
 	flag    *pflag.Flag
@@ -70,11 +73,27 @@ type expected struct {
 
 func (e *expected) addFlag(fs *pflag.FlagSet) {
 	const name = "expect-revision"
-	fs.Uint64Var(&e.release, name, 0, "fail unless the release `N` is the deployed one; 0: unless none is")
+	fs.Uint64Var(&e.release, name, 0, "fail unless the release `N` is the deployed one; 0: unless none is (default: the one now)")
 	e.flag = fs.Lookup(name)
 }
 
-func (e *expected) given() bool { return e.flag.Changed }
+// expect returns the release that must be the deployed one: that which is so now, if nothing else
+// is said. So of two who deploy at once, one is told of the other.
+func (e *expected) expect(ctx context.Context, c *client.Client, stack string) (uint64, error) {
+	if e.flag.Changed {
+		return e.release, nil
+	}
+	r, err := c.Stacks().History(ctx, &holdfast.StackHistoryRequest{Name: stack})
+	if err != nil && !errkind.Is(err, errkind.NotFound) {
+		return 0, err
+	}
+	for _, release := range r.GetReleases() {
+		if release.Status == deployed {
+			return release.Number, nil
+		}
+	}
+	return 0, nil
+}
 
 // addHistory adds --history. 0 leaves it to the managers.
 func addHistory(fs *pflag.FlagSet, most *uint32) {

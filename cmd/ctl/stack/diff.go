@@ -20,6 +20,7 @@ const deployed = "deployed"
 type diffOptions struct {
 	files
 	from, to uint64
+	prune    bool
 }
 
 func newDiff(env *command.Env) *cobra.Command {
@@ -41,6 +42,7 @@ func newDiff(env *command.Env) *cobra.Command {
 	o.addFlags(fs)
 	fs.Uint64Var(&o.from, "from", 0, "older `RELEASE` (default: see above)")
 	fs.Uint64Var(&o.to, "to", 0, "newer `RELEASE` (default: what is there)")
+	fs.BoolVar(&o.prune, "prune", true, "with files: what they do not have would be removed")
 	cmd.RunE = env.RunDiff(func(ctx context.Context, c *client.Client, args []string) error {
 		return runDiff(ctx, env, c, o, fs, args[0])
 	})
@@ -56,7 +58,7 @@ func runDiff(ctx context.Context, env *command.Env, c *client.Client, o *diffOpt
 	switch {
 	case len(o.names) > 0:
 		if r.Request, err = o.load(ctx, env, name); err == nil {
-			r.Request.DryRun = true
+			r.Request.DryRun, r.Request.KeepOthers = true, !o.prune
 			err = stage(ctx, env, c, r.Request)
 		}
 	case o.from == 0 && o.to == 0:
@@ -85,7 +87,7 @@ func (o *diffOptions) check(fs *pflag.FlagSet) error {
 		}
 		return nil
 	}
-	for _, flag := range []string{"env-file", "profile", "strict"} {
+	for _, flag := range []string{"env-file", "profile", "strict", "prune"} {
 		if fs.Changed(flag) {
 			return cli.Usagef("--%s needs a Compose file, which is given with -c", flag)
 		}

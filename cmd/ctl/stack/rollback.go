@@ -41,9 +41,11 @@ func runRollback(ctx context.Context, env *command.Env, c *client.Client, o *rol
 		return err
 	}
 	r := &holdfast.RollbackRequest{Name: args[0], Number: number, DryRun: o.dryRun, MaxHistory: o.history}
-	if o.given() {
-		r.Expect = &holdfast.RollbackRequest_ExpectRelease{ExpectRelease: o.release}
+	expect, err := o.expect(ctx, c, args[0])
+	if err != nil {
+		return err
 	}
+	r.Expect = &holdfast.RollbackRequest_ExpectRelease{ExpectRelease: expect}
 	done, err := c.Stacks().Rollback(ctx, r)
 	if err != nil {
 		return err
