@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"holdfast/internal/cli"
 	"holdfast/internal/errkind"
@@ -15,7 +16,7 @@ import (
 func ctl(socket string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
-	code = run(args, streams, []string{"CTL_SOCKET=unix://" + socket})
+	code = run(args, streams, []string{"CTL_SOCKET=unix://" + socket}, time.Now)
 	return code, out.String(), errs.String()
 }
 

@@ -48,6 +48,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// clock is what ctl takes for now: five minutes after all that the fake knows of began.
+func clock() time.Time { return time.Unix(1_700_000_300, 0) }
+
 // cmdCtl runs ctl in this process: "ctl ARG…" must succeed. What reads standard input, or is to
 // be seen as a process, is run by "exec ctl-process".
 func cmdCtl(ts *testscript.TestScript, neg bool, args []string) {
@@ -63,7 +66,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: exits CODE ARG…")
 	}
 	streams := cli.Streams{In: strings.NewReader(""), Out: ts.Stdout(), Err: ts.Stderr()}
-	code := run(args[1:], streams, []string{"CTL_SOCKET=" + ts.Getenv("CTL_SOCKET")})
+	code := run(args[1:], streams, []string{"CTL_SOCKET=" + ts.Getenv("CTL_SOCKET")}, clock)
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}

@@ -128,6 +128,7 @@ func sortRows(table string) string {
 var (
 	anID     = regexp.MustCompile(`\b[0-9a-z]{25}\b`)
 	quotedID = regexp.MustCompile(`"[0-9a-z]{25}"`)
+	anAge    = regexp.MustCompile(`(?m) \d+[smhd]$`)
 	aTime    = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT[\d:.]+Z`)
 	index    = regexp.MustCompile(`"index": "\d+"`)
 	revision = regexp.MustCompile(`\brevision \d+`)
@@ -153,6 +154,7 @@ func (s *session) plain(text string) string {
 		return `"<ID>"`
 	})
 	text = anID.ReplaceAllString(text, fmt.Sprintf("%-25s", "ID"))
+	text = anAge.ReplaceAllString(text, " AGE")
 	text = aTime.ReplaceAllString(text, fmt.Sprintf("%-20s", "TIME"))
 	text = index.ReplaceAllString(text, `"index": "R"`)
 	text = revision.ReplaceAllString(text, "revision R")

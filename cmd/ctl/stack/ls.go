@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,11 +28,11 @@ func runLs(ctx context.Context, env *command.Env, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	return cli.PrintList(env.Printer(), view(), r.Stacks)
+	return cli.PrintList(env.Printer(), view(env.Clock()), r.Stacks)
 }
 
-// view says how stacks look. A stack has no ID; its name is unique.
-func view() cli.View[*holdfast.Stack] {
+// view says how stacks look at a moment. A stack has no ID; its name is unique.
+func view(now time.Time) cli.View[*holdfast.Stack] {
 	number := func(title string, of func(*holdfast.Stack) uint64) cli.Column[*holdfast.Stack] {
 		return cli.Column[*holdfast.Stack]{Title: title, Value: func(s *holdfast.Stack) string {
 			return strconv.FormatUint(of(s), 10)
@@ -57,7 +58,7 @@ func view() cli.View[*holdfast.Stack] {
 			number("NETWORKS", (*holdfast.Stack).GetNetworks),
 			number("SECRETS", (*holdfast.Stack).GetSecrets),
 			number("CONFIGS", (*holdfast.Stack).GetConfigs),
-			release("UPDATED", releaseTime),
+			release("AGE", func(r *holdfast.Release) string { return kinds.FormatAge(r.GetAt(), now) }),
 		},
 	}
 }

@@ -35,6 +35,7 @@ const (
 type Env struct {
 	Streams cli.Streams
 	Environ []string // KEY=VALUE
+	Clock   func() time.Time
 
 	sockets string
 	addrs   string

@@ -4,6 +4,7 @@ package kinds
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -163,6 +164,29 @@ func FormatTime(t *types.Timestamp) string {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
+}
+
+// FormatAge gives how long ago a time was, in the unit that says enough: "90s", "5m", "30h", "12d";
+// or "" if there is none.
+func FormatAge(t *types.Timestamp, now time.Time) string {
+	if t == nil {
+		return ""
+	}
+	at, err := types.TimestampFromProto(t)
+	if err != nil {
+		return ""
+	}
+	age := max(0, now.Sub(at)) // clocks differ
+	const day = 24 * time.Hour
+	switch {
+	case age < 2*time.Minute:
+		return fmt.Sprintf("%ds", age/time.Second)
+	case age < 2*time.Hour:
+		return fmt.Sprintf("%dm", age/time.Minute)
+	case age < 2*day:
+		return fmt.Sprintf("%dh", age/time.Hour)
+	}
+	return fmt.Sprintf("%dd", age/day)
 }
 
 // formatLabels gives labels as k=v, sorted.
