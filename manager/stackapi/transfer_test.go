@@ -143,3 +143,62 @@ func TestImportRefuses(t *testing.T) {
 		t.Error("something was changed")
 	}
 }
+
+// FuzzImport imports what anybody may have written, and works with what is taken.
+func FuzzImport(f *testing.F) {
+	setup := newFixture(f)
+	setup.deploy(app("a"))
+	setup.deploy(scaled("a", 2))
+	for _, r := range setup.export("a") {
+		content, err := storage.Decode(r.Body)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(content), r.Labels["objects.0"])
+	}
+	f.Add([]byte(`{"request": {"name": "a", "services": [{}], "stagedSecrets": {"": ""}}}`), "x")
+	f.Add([]byte(`{"request": {"name": "a", "services": [{"task": {"container": {"secrets": [{}], "configs": [{}]}}}]}}`), "")
+	f.Fuzz(func(t *testing.T, content []byte, ids string) {
+		body, err := storage.Encode(content)
+		if err != nil {
+			t.Skip()
+		}
+		fix := newFixture(t)
+		fix.deploy(app("a"))
+		before := fix.store.Root().Revision()
+		_, err = fix.ImportRelease(t.Context(), &holdfast.ImportReleaseRequest{Record: &holdfast.ReleaseRecord{
+			Name: "a", Number: 7, Status: "superseded", Labels: map[string]string{"objects.0": ids}, Body: body,
+			Digest: driver.Digest(body),
+		}})
+		if err != nil {
+			if fix.store.Root().Revision() != before {
+				t.Error("what was refused changed something")
+			}
+			return
+		}
+		// Whatever it is, the managers live on, and the stack can be deployed.
+		for _, use := range []func() error{
+			func() error {
+				_, err := fix.GetRelease(t.Context(), &holdfast.GetReleaseRequest{Name: "a", Number: 7})
+				return err
+			},
+			func() error {
+				_, err := fix.Compare(t.Context(), &holdfast.CompareStackRequest{Name: "a", From: 7})
+				return err
+			},
+			func() error {
+				_, err := fix.Rollback(t.Context(), &holdfast.RollbackRequest{Name: "a", Number: 7, DryRun: true})
+				return err
+			},
+			func() error {
+				_, err := fix.Rollback(t.Context(), &holdfast.RollbackRequest{Name: "a", Number: 7})
+				return err
+			},
+		} {
+			if err := use(); errkind.Is(err, errkind.Internal) {
+				t.Error(err)
+			}
+		}
+		fix.deploy(scaled("a", 3))
+	})
+}
