@@ -5,32 +5,37 @@ import (
 	"time"
 )
 
-// settleInterval is how often the leader looks whether the archive of releases follows the store.
-const settleInterval = 15 * time.Second
+// settleInterval is how often the leader looks whether the archive of releases follows the store,
+// and settleRetry how soon it looks again if it could not: leadership begins a moment before the
+// store can be read.
+const (
+	settleInterval = 15 * time.Second
+	settleRetry    = time.Second
+)
 
 // settle lets the archive of releases follow where another leader died before it did, until ctx
-// ends. What fails is tried again: the archive may be away for long.
+// ends. What fails is tried again: the archive may be away for long. That is said once.
 func (m *Manager) settle(ctx context.Context) error {
 	if m.cfg.Releases.Driver == nil {
 		return nil
 	}
-	ticker := time.NewTicker(settleInterval)
-	defer ticker.Stop()
-	said := ""
+	failed, said := "", ""
 	for {
-		err := m.stacks.Settle(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil && err.Error() != said: // once, however long it lasts
-			said = err.Error()
+		wait := settleInterval
+		switch err := m.stacks.Settle(ctx); {
+		case err == nil:
+			if said != "" {
+				m.cfg.Logger.Info("the archive of releases follows again")
+			}
+			failed, said = "", ""
+		case err.Error() != failed:
+			failed, wait = err.Error(), settleRetry
+		case failed != said && ctx.Err() == nil:
+			said = failed
 			m.cfg.Logger.Warn("the archive of releases does not follow; it is tried again", "err", err)
-		case err == nil && said != "":
-			said = ""
-			m.cfg.Logger.Info("the archive of releases follows again")
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return nil
 		}

@@ -87,11 +87,7 @@ func (h *holdings) steps() []step {
 			continue
 		}
 		s := step{head: r.Head, from: r}
-		s.head.Labels = maps.Clone(r.Labels)
-		if s.head.Labels == nil {
-			s.head.Labels = map[string]string{}
-		}
-		s.head.Labels[labelRevision] = number(r.revision)
+		s.head.Labels = r.portable()
 		if have, ok := h.head(r.Key); ok {
 			s.version = have.Version
 			if have.Digest == r.Digest {

@@ -234,6 +234,22 @@ func (r *record) addObjects(to map[string]bool) {
 	}
 }
 
+// portable gives the labels of a record with what else would get lost where another one makes the
+// record anew: when the release was deployed.
+func (r *record) portable() map[string]string {
+	labels := maps.Clone(r.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if labels[labelAt] == "" {
+		labels[labelAt] = r.Created.Format(time.RFC3339Nano)
+	}
+	if r.revision != 0 {
+		labels[labelRevision] = number(r.revision)
+	}
+	return labels
+}
+
 // release tells of a record. What cannot be read of it is told, too.
 func (r *record) release() *holdfast.Release {
 	out := &holdfast.Release{Number: r.number(), Status: string(r.Status), Revision: r.revision}

@@ -36,18 +36,8 @@ func (s *Server) ExportRelease(ctx context.Context, r *holdfast.ExportReleaseReq
 	if err != nil {
 		return nil, driver.On(err, found.Key)
 	}
-	labels := maps.Clone(found.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if labels[labelAt] == "" {
-		labels[labelAt] = found.Created.Format(time.RFC3339Nano)
-	}
-	if found.revision != 0 {
-		labels[labelRevision] = number(found.revision)
-	}
 	return &holdfast.ExportReleaseResponse{Revision: tx.Revision(), Record: &holdfast.ReleaseRecord{
-		Name: r.Name, Number: r.Number, Status: string(found.Status), Labels: labels, Body: body, Digest: found.Digest,
+		Name: r.Name, Number: r.Number, Status: string(found.Status), Labels: found.portable(), Body: body, Digest: found.Digest,
 	}}, nil
 }
 
