@@ -68,7 +68,7 @@ func TestExitCode(t *testing.T) {
 		errkind.Internal: 1, errkind.Invalid: 1, errkind.NotFound: 7, errkind.Exists: 6,
 		errkind.OutOfSequence: 6, errkind.Refused: 6, errkind.OutOfRange: 1, errkind.Limit: 1,
 		errkind.NoLeader: 5, errkind.UnknownOutcome: 5, errkind.NotAllowed: 4,
-		errkind.Unauthenticated: 4, errkind.Canceled: 1, errkind.DeadlineReached: 1,
+		errkind.Unauthenticated: 4, errkind.Canceled: 1, errkind.DeadlineReached: 5,
 	}
 	for k := errkind.Internal; k <= errkind.DeadlineReached; k++ {
 		want, ok := codes[k]

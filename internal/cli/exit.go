@@ -14,7 +14,7 @@ const (
 	ExitFailed     = 1
 	ExitUsage      = 2
 	ExitNotAllowed = 4
-	ExitNoAnswer   = 5 // no leader, outcome not known, or nobody there
+	ExitNoAnswer   = 5 // no leader, outcome not known, no answer in time, or nobody there
 	ExitConflict   = 6 // exists, changed meanwhile, or refused
 	ExitNotFound   = 7
 
@@ -94,7 +94,7 @@ func ExitCode(err error) int {
 		return ExitNotFound
 	case errkind.Exists, errkind.OutOfSequence, errkind.Refused:
 		return ExitConflict
-	case errkind.NoLeader, errkind.UnknownOutcome:
+	case errkind.NoLeader, errkind.UnknownOutcome, errkind.DeadlineReached:
 		return ExitNoAnswer
 	case errkind.NotAllowed, errkind.Unauthenticated:
 		return ExitNotAllowed
