@@ -82,21 +82,21 @@ func TestDatabase(t *testing.T) {
 		s.serves(version)
 	}
 	deploy(1)
-	s.wantHistory("1 deployed")
+	s.wantHistory("shop", "1 deployed")
 	// The cluster is not changed yet: another leader deploys. The database has taken back what the
 	// first one began.
 	s.killedAtGate(db, 2, "pending-upgrade")
-	s.wantHistory("1 superseded, 2 deployed")
+	s.wantHistory("shop", "1 superseded, 2 deployed")
 	wantRows(t, db, "1 superseded, 2 deployed")
 	// The cluster is changed: another leader lets the database follow, and the call that is
 	// repeated is told of that release.
 	s.killedAtGate(db, 3, "deployed")
-	s.wantHistory("1 superseded, 2 superseded, 3 deployed")
+	s.wantHistory("shop", "1 superseded, 2 superseded, 3 deployed")
 	wantRows(t, db, "1 superseded, 2 superseded, 3 deployed")
 
 	db.Stop(t, syscall.SIGQUIT)
 	_, err := c.Leader().Once().Stacks().Deploy(ctx, s.loaded(4))
-	_, historyErr := history(ctx, c.Followers()[0].Once().Stacks())
+	_, historyErr := history(ctx, c.Followers()[0].Once().Stacks(), "shop")
 	for _, err := range []error{err, historyErr} {
 		if !errkind.Is(err, errkind.NoLeader) || !strings.Contains(err.Error(), "releases in postgresql: ") {
 			t.Errorf("without the database: %v", err)
@@ -155,7 +155,7 @@ func TestAlone(t *testing.T) {
 	alone := c.Members[0]
 	alone.Kill()
 	alone.Start()
-	s.wantHistory("1 superseded, 2 deployed")
+	s.wantHistory("shop", "1 superseded, 2 deployed")
 
 	other := c.Add()
 	other.Launch()
@@ -170,11 +170,11 @@ func TestAlone(t *testing.T) {
 	alone.Stop()
 	alone.Args = nil
 	alone.Start()
-	s.wantHistory("2 deployed")
+	s.wantHistory("shop", "2 deployed")
 	s.input(0, exported, "stack", "import", "-")
-	s.wantHistory("1 superseded, 2 deployed")
+	s.wantHistory("shop", "1 superseded, 2 deployed")
 	other.Start()
-	s.wantHistory("1 superseded, 2 deployed")
+	s.wantHistory("shop", "1 superseded, 2 deployed")
 	s.run(0, "stack", "rollback", "shop")
 	s.serves(1)
 	alone.Stop()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -50,72 +49,39 @@ func TestLeaderKilled(t *testing.T) {
 
 	// The leader has taken up the deployment, and does not know yet that it is alone.
 	const inFlight = 500 * time.Millisecond
-	blows := []blow{
-		{name: "in flight", after: inFlight, pause: true, timeout: "30s"},
-		{name: "in flight, and ctl gives up", after: inFlight, pause: true, timeout: "1s"},
-		{name: "after 80%", after: whole * 80 / 100, timeout: "30s"},
+	kills := []kill{
+		{name: "in flight", blow: blow{after: inFlight, pause: true}, timeout: "30s"},
+		{name: "in flight, and ctl gives up", blow: blow{after: inFlight, pause: true}, timeout: "1s"},
+		{name: "after 80%", blow: blow{after: whole * 80 / 100}, timeout: "30s"},
 	}
 	if testcluster.Soak(t) > 0 {
 		for part := 10; part <= 120; part += 5 {
 			after := whole * time.Duration(part) / 100
-			blows = append(blows, blow{name: fmt.Sprintf("after %v", after), after: after, timeout: "30s"})
+			kills = append(kills, kill{name: fmt.Sprintf("after %v", after), blow: blow{after: after}, timeout: "30s"})
 		}
 	}
-	for _, b := range blows {
-		t.Run(b.name, func(t *testing.T) { killed(newSession(t, c), file, b) })
+	for _, k := range kills {
+		t.Run(k.name, func(t *testing.T) { killed(newSession(t, c), file, k) })
 	}
 }
 
-// blow is how the leader is killed.
-type blow struct {
+// kill is a way for the leader to die in a deployment.
+type kill struct {
 	name    string
-	after   time.Duration // since ctl was started
-	pause   bool          // the others, until the leader is dead, so that nothing is committed
-	timeout string        // how long ctl tries
-}
-
-// strike kills the leader. It may be called from any goroutine.
-func (b blow) strike(lead *testcluster.Process, others []*testcluster.Process) error {
-	time.Sleep(b.after)
-	if err := lead.Signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	if _, err := lead.WaitExit(testcluster.Bound); err != nil {
-		return err
-	}
-	for _, p := range others {
-		if err := p.Signal(syscall.SIGCONT); err != nil {
-			return err
-		}
-	}
-	return nil
+	blow    blow
+	timeout string // how long ctl tries
 }
 
 // killed deploys while the leader is killed, looks at what came of it, and deploys again.
-func killed(s *session, file string, b blow) {
-	t, lead := s.t, s.cluster.Leader()
-	sockets := []string{lead.Endpoint()}
-	followers := s.cluster.Followers()
-	var others []*testcluster.Process
-	for _, m := range followers {
-		others, sockets = append(others, m.Process), append(sockets, m.Endpoint())
-	}
+func killed(s *session, file string, k kill) {
+	t := s.t
 	stop := watchStack(t, s.cluster)
-	if b.pause {
-		for _, m := range followers {
-			m.Pause()
-		}
-	}
-	struck := make(chan error, 1)
-	go func() { struck <- b.strike(lead.Process, others) }()
-	r := s.cluster.Ctl("--socket", strings.Join(sockets, ","), "--timeout", b.timeout,
-		"stack", "deploy", "-c", file, "app")
-	if err := <-struck; err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range followers {
-		m.Resume() // they run already; this is for the cluster to know it
-	}
+	var r testcluster.Result
+	lead := s.struck(k.blow, func() {
+		// ctl would ask first which release is deployed, and get no answer while the others stand still.
+		r = s.cluster.Ctl("--socket", s.socket, "--timeout", k.timeout,
+			"stack", "deploy", "-c", file, "--expect-revision", "0", "app")
+	})
 
 	n := len(of("app", s.objects()))
 	t.Logf("ctl: exit code %d, %d objects; %s", r.Code, n, strings.TrimSpace(r.Err))

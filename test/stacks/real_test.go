@@ -19,6 +19,8 @@ type application struct {
 	extra map[string]string // files that stand beside the first one
 	// external are the objects that must be there, as "kind name".
 	external []string
+	// later are files that are added one after the other, each for another version.
+	later []string
 	// change is one more Compose file, and changed the only service that it updates.
 	change, changed string
 }
@@ -63,6 +65,16 @@ func applications() []application {
 			change:   "services: {todo-db: {image: 'diamol/postgres:12', volumes: ['todo-db-data:/data:ro']}}",
 			changed:  "app_todo-db",
 		},
+		{
+			name:  "numbers",
+			files: []string{"numbers/docker-compose.yml", "numbers/prod.yml"},
+			later: []string{
+				"numbers/prod-healthcheck.yml", "numbers/v2.yml", "numbers/prod-update-config.yml", "numbers/v3.yml",
+				"numbers/prod-rollback-config.yml", "numbers/v5-bad.yml", "numbers/v5.yml",
+			},
+			change:  "services: {numbers-api: {image: 'diamol/ch14-numbers-api:v6', environment: [Broken=true]}}",
+			changed: "app_numbers-api",
+		},
 	}
 }
 
@@ -76,39 +88,51 @@ func TestRealInputs(t *testing.T) {
 				t.Setenv(key, value)
 			}
 			s := newSession(t, c)
-			deploy := s.copyInputs(app)
-			s.refuseMissing(app, deploy)
-			s.createExternal(app)
-			externals := s.objects()
-			s.deployReal(app, deploy)
-			s.changeReal(app, deploy)
-			s.removeReal(app, externals)
-			s.golden(app.name)
-			for _, o := range app.external {
-				kind, name, _ := strings.Cut(o, " ")
-				s.run(0, kind, "rm", name)
+			if len(app.later) > 0 {
+				s.deployVersions(app)
+			} else {
+				s.deployChanged(app)
 			}
+			s.golden(app.name)
 		})
 	}
-	t.Run("numbers", func(t *testing.T) { testNumbers(t, newSession(t, c)) })
 }
 
-// copyInputs copies an application's files, and returns the command that deploys them, but
-// for the stack's name.
+// deployChanged deploys an application as it is, and then with its change.
+func (s *session) deployChanged(app application) {
+	s.t.Helper()
+	deploy := append([]string{"stack", "deploy"}, s.copyInputs(app)...)
+	s.refuseMissing(app, deploy)
+	s.createExternal(app)
+	externals := s.objects()
+	s.deployReal(app, deploy)
+	s.changeReal(app, deploy)
+	s.removeReal(app, externals)
+	s.removeExternal(app)
+}
+
+// copyInputs copies an application's files, and returns the flags that name them.
 func (s *session) copyInputs(app application) []string {
 	s.t.Helper()
-	deploy := []string{"stack", "deploy"}
-	for _, f := range app.files {
+	flags := s.copyFiles(app.files...)
+	for name, content := range app.extra {
+		s.write(name, content)
+	}
+	return flags
+}
+
+// copyFiles copies files from below inputs, and returns the flags that name them.
+func (s *session) copyFiles(files ...string) []string {
+	s.t.Helper()
+	var flags []string
+	for _, f := range files {
 		content, err := os.ReadFile(testinput.Path(s.t, "inputs", filepath.FromSlash(f)))
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		deploy = append(deploy, "-c", s.write(filepath.Base(f), string(content)))
+		flags = append(flags, "-c", s.write(filepath.Base(f), string(content)))
 	}
-	for name, content := range app.extra {
-		s.write(name, content)
-	}
-	return deploy
+	return flags
 }
 
 // refuseMissing deploys before the external objects are there.
@@ -140,6 +164,14 @@ func (s *session) createExternal(app application) {
 			continue
 		}
 		s.input(0, "the data of "+name, kind, "create", name, "-")
+	}
+}
+
+func (s *session) removeExternal(app application) {
+	s.t.Helper()
+	for _, o := range app.external {
+		kind, name, _ := strings.Cut(o, " ")
+		s.run(0, kind, "rm", name)
 	}
 }
 
@@ -240,28 +272,25 @@ func TestUnsetVariables(t *testing.T) {
 	}
 	s := newSession(t, testcluster.New(t, 1))
 	s.run(0, "network", "create", "docker_socket_proxy")
-	deploy := s.copyInputs(application{files: []string{"traefik-public.yml"}})
-	s.show(0, append(deploy, "app")...)
+	s.show(0, append(append([]string{"stack", "deploy"}, s.copyFiles("traefik-public.yml")...), "app")...)
 	s.objects() // for the names of what the service refers to
 	s.show(0, "service", "inspect", "app_traefik_ingress")
 	s.golden("traefik-public-unset")
 }
 
-// testNumbers deploys the versions of an application one after the other, each with one more
+// deployVersions deploys the versions of an application one after the other, each with one more
 // file, as the book does that they are from.
-func testNumbers(t *testing.T, s *session) {
-	base := []string{"numbers/docker-compose.yml", "numbers/prod.yml"}
-	deploy := s.copyInputs(application{files: base})
+func (s *session) deployVersions(app application) {
+	s.t.Helper()
+	base := append([]string{"stack", "deploy"}, s.copyInputs(app)...)
 	s.note("The first version")
-	s.show(0, append(deploy, "app")...)
+	s.show(0, append(base, "app")...)
 	s.look("app")
 	first := s.objects()
-	for _, f := range []string{
-		"prod-healthcheck.yml", "v2.yml", "prod-update-config.yml", "v3.yml", "prod-rollback-config.yml",
-		"v5-bad.yml", "v5.yml",
-	} {
-		s.note("With " + f)
-		deploy = append(deploy, s.copyInputs(application{files: []string{"numbers/" + f}})[2:]...)
+	deploy := slices.Clone(base)
+	for _, f := range app.later {
+		s.note("With " + filepath.Base(f))
+		deploy = append(deploy, s.copyFiles(f)...)
 		s.show(0, append(deploy, "app")...)
 		s.show(0, "stack", "services", "app")
 		s.unmoved("the same files again", func() {
@@ -276,10 +305,9 @@ func testNumbers(t *testing.T, s *session) {
 	s.same("the versions, beside the services,", only("network", first), only("network", last))
 
 	s.note("Back to the first version")
-	s.show(0, append(s.copyInputs(application{files: base}), "app")...)
+	s.show(0, append(base, "app")...)
 	s.show(0, "stack", "rm", "app")
 	s.nothingLeft()
-	s.golden("numbers")
 }
 
 func only(kind string, all map[string]object) map[string]object {

@@ -39,9 +39,9 @@ func (s *session) loaded(version int) *holdfast.DeployRequest {
 	return loaded.Request
 }
 
-// history gives the releases of the stack, as a manager has them: "1 superseded, 2 deployed".
-func history(ctx context.Context, m holdfast.StacksClient) (string, error) {
-	r, err := m.History(ctx, &holdfast.StackHistoryRequest{Name: "shop"})
+// history gives the releases of a stack, as a manager has them: "1 superseded, 2 deployed".
+func history(ctx context.Context, m holdfast.StacksClient, stack string) (string, error) {
+	r, err := m.History(ctx, &holdfast.StackHistoryRequest{Name: stack})
 	if err != nil {
 		return "", err
 	}
@@ -57,11 +57,11 @@ func history(ctx context.Context, m holdfast.StacksClient) (string, error) {
 }
 
 // wantHistory checks the history at each manager that runs.
-func (s *session) wantHistory(want string) {
+func (s *session) wantHistory(stack, want string) {
 	s.t.Helper()
 	ctx := testcluster.Context(s.t, testcluster.Bound)
 	for _, m := range s.cluster.Running() {
-		if got, err := history(ctx, m.Client().Stacks()); err != nil || got != want {
+		if got, err := history(ctx, m.Client().Stacks(), stack); err != nil || got != want {
 			s.t.Errorf("%s: got %s, %v; want %s", m.Name, got, err, want)
 		}
 	}
@@ -70,18 +70,8 @@ func (s *session) wantHistory(want string) {
 // serves checks which version the service has.
 func (s *session) serves(version int) {
 	s.t.Helper()
-	ctx := testcluster.Context(s.t, testcluster.Bound)
-	get := func(kind holdfast.Kind, id, name string) *holdfast.Object {
-		s.t.Helper()
-		r, err := s.client.Objects().Get(ctx, &holdfast.GetRequest{Kind: kind, ID: id, Name: name})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return r.Object
-	}
-	web := get(holdfast.Kind_KIND_SERVICE, "", "shop_web").GetService().Spec.Task.GetContainer()
-	conf := get(holdfast.Kind_KIND_CONFIG, web.Configs[0].ConfigID, "").GetConfig()
-	if got, want := string(conf.Spec.Data), fmt.Sprintf("listen %d", version); got != want {
+	conf := s.data(s.container("shop_web").Configs[0])
+	if got, want := string(conf), fmt.Sprintf("listen %d", version); got != want {
 		s.t.Errorf("the service has %q, want %q", got, want)
 	}
 }
@@ -106,7 +96,7 @@ func TestReleases(t *testing.T) {
 	deploy(1, 0)
 	deploy(2, 1) // the file of the config is another one now, and so is that of the secret
 	s.serves(2)
-	s.wantHistory("1 superseded, 2 deployed")
+	s.wantHistory("shop", "1 superseded, 2 deployed")
 	if _, err := stacks.Deploy(ctx, &holdfast.DeployRequest{
 		Name: "shop", Services: s.loaded(3).Services, Expect: &holdfast.DeployRequest_ExpectRelease{ExpectRelease: 1},
 	}); !errkind.Is(err, errkind.OutOfSequence) || !strings.Contains(err.Error(), "release 2 came first") {
@@ -127,7 +117,7 @@ func TestReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.serves(1)
-	s.wantHistory("1 superseded, 2 superseded, 3 deployed of 1")
+	s.wantHistory("shop", "1 superseded, 2 superseded, 3 deployed of 1")
 	if r, err := stacks.GetRelease(ctx, &holdfast.GetReleaseRequest{Name: "shop"}); err != nil ||
 		r.Compose != shop(1) || r.Release.RollbackOf != 1 || len(r.Request.StagedSecrets) != 1 {
 		t.Errorf("got %v, %v", r, err)
@@ -142,7 +132,7 @@ func TestReleases(t *testing.T) {
 	if _, err := stacks.Remove(ctx, &holdfast.RemoveStackRequest{Name: "shop", KeepHistory: true}); err != nil {
 		t.Fatal(err)
 	}
-	s.wantHistory("1 superseded, 2 superseded, 3 uninstalled of 1")
+	s.wantHistory("shop", "1 superseded, 2 superseded, 3 uninstalled of 1")
 	if _, err := stacks.Rollback(ctx, &holdfast.RollbackRequest{Name: "shop", Number: 2}); err != nil {
 		t.Fatal(err)
 	}

@@ -228,6 +228,29 @@ func (s *session) objects() map[string]object {
 	return all
 }
 
+// get returns the object of a kind with an ID, or with a name.
+func (s *session) get(kind holdfast.Kind, id, name string) *holdfast.Object {
+	s.t.Helper()
+	ctx := testcluster.Context(s.t, testcluster.Bound)
+	r, err := s.client.Objects().Get(ctx, &holdfast.GetRequest{Kind: kind, ID: id, Name: name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Object
+}
+
+// container returns what a service runs.
+func (s *session) container(service string) *api.ContainerSpec {
+	s.t.Helper()
+	return s.get(holdfast.Kind_KIND_SERVICE, "", service).GetService().Spec.Task.GetContainer()
+}
+
+// data returns what a config has in it that a service is given.
+func (s *session) data(given *api.ConfigReference) []byte {
+	s.t.Helper()
+	return s.get(holdfast.Kind_KIND_CONFIG, given.ConfigID, "").GetConfig().Spec.Data
+}
+
 func annotations(o any) api.Annotations {
 	switch o := o.(type) {
 	case *api.Service:

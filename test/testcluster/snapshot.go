@@ -2,6 +2,7 @@ package testcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,6 +60,17 @@ func (c *Cluster) LogIndex() uint64 {
 		return err
 	})
 	return index
+}
+
+// LogIndex is the cluster's of a member that leads. It also answers while the others do not.
+func (m *Member) LogIndex(ctx context.Context) (uint64, error) {
+	r, err := m.Once().Cluster().Members(ctx, &holdfast.MembersRequest{})
+	for _, p := range r.GetMembers() {
+		if p.Leader && p.NodeID == m.NodeID {
+			return p.MatchIndex, nil
+		}
+	}
+	return 0, errors.Join(err, fmt.Errorf("%s does not lead", m.Name))
 }
 
 // Snapshot makes every member that runs take a snapshot of all that was written before, and
