@@ -150,7 +150,7 @@ func placeContent[T objects.Object[T], S any](
 	labels := maps.Clone(k.annotations(want).Labels)
 	delete(labels, nameLabel)
 	if _, ok := k.labels(o)[nameLabel]; ok {
-		labels[nameLabel] = name
+		labels[nameLabel], d.found[o.GetID()] = name, true
 	}
 	if maps.Equal(labels, k.labels(o)) {
 		d.add(k.change(holdfast.StackChange_UNCHANGED, o), o)

@@ -42,6 +42,8 @@ type deployment struct {
 	// of these and of the stack's own that it calls external.
 	secretNames, configNames map[string]string
 	ids                      []string
+	// IDs of those that were found, and that this stack or a staging of it has made.
+	found map[string]bool
 	// IDs of the services that were the stack's when the transaction began.
 	ownServices map[string]bool
 }
@@ -64,7 +66,7 @@ func (d *deployment) run(want *desired) (err error) {
 	if d.ownServices, err = idsOf(d.tx, services(), d.stack); err != nil {
 		return err
 	}
-	d.secretNames, d.configNames = map[string]string{}, map[string]string{}
+	d.secretNames, d.configNames, d.found = map[string]string{}, map[string]string{}, map[string]bool{}
 	for _, step := range []func() error{
 		func() error { return removeOthers(d, services(), want.services, want.keepOthers) },
 		func() error { return placeAll(d, networks(), want.networks, d.networks) },

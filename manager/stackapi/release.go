@@ -264,7 +264,7 @@ func (r *record) release() *holdfast.Release {
 	out.At = &types.Timestamp{Seconds: at.Unix(), Nanos: int32(at.Nanosecond())} //nolint:gosec // below 1e9
 	out.Actor, out.Message = r.Labels[labelActor], r.Labels[labelMessage]
 	out.RollbackOf = r.count(labelRollbackOf)
-	out.Created = uint32(r.count(labelCreated)) //nolint:gosec // a transaction has at most 512
+	out.Created = uint32(r.count(labelCreated)) //nolint:gosec // a release names at most 1000
 	out.Updated = uint32(r.count(labelUpdated)) //nolint:gosec // as above
 	out.Removed = uint32(r.count(labelRemoved)) //nolint:gosec // as above
 	return out

@@ -24,13 +24,16 @@ func (s *Server) replay(
 		}
 		p.late = true
 	}
-	own, release, told := p.releases(after, s.archivedReleases(ctx, stack), result.IDs)
+	archived := s.archivedReleases(ctx, stack)
+	own, release, told := p.releases(after, archived, result.IDs)
 	for _, id := range own {
 		p.changed[id] = true
 	}
 	before, err := s.store.At(result.Revision - 1)
 	if err != nil {
 		before = nil
+	} else {
+		p.namedBefore(before, archived)
 	}
 	compare(&p, services(), before, after)
 	compare(&p, networks(), before, after)
@@ -67,6 +70,7 @@ type past struct {
 	revision uint64
 	changed  map[string]bool // IDs that it changed, but for those that were found
 	named    map[string]bool // IDs of secrets and configs that its release names
+	old      map[string]bool // IDs that releases before it named; nil if they are not known
 	late     bool            // the state after it is compacted; a later one stands for it
 	changes  []*holdfast.StackChange
 }
@@ -102,6 +106,20 @@ func (p *past) releases(after store.ReadTx, archived []*record, ids []string) (o
 	return own, release, told
 }
 
+// namedBefore reads what the releases named that were there before the transaction.
+func (p *past) namedBefore(before store.ReadTx, archived []*record) {
+	all, err := readRecords(before, p.stack)
+	if err != nil { // the table has the index
+		return
+	}
+	p.old = map[string]bool{}
+	for _, r := range append(all, archived...) {
+		if r.revision < p.revision {
+			r.addObjects(p.old)
+		}
+	}
+}
+
 // compare adds what the transaction did to a stack's objects of one kind. before is nil if it
 // is compacted.
 func compare[T objects.Object[T], S any](p *past, k kind[T, S], before, after store.ReadTx) {
@@ -126,6 +144,9 @@ func compare[T objects.Object[T], S any](p *past, k kind[T, S], before, after st
 		case !p.changed[o.GetID()]:
 			if k.contents != nil && !p.named[o.GetID()] {
 				continue // it is there for the releases of before
+			}
+			if _, ours := k.labels(o)[nameLabel]; k.contents != nil && ours && p.old != nil && !p.old[o.GetID()] {
+				action = holdfast.StackChange_CREATED // it was staged for this one
 			}
 		case meta.CreatedVersion.Index == p.revision:
 			action = holdfast.StackChange_CREATED

@@ -3,6 +3,7 @@ package stackapi
 import (
 	"fmt"
 
+	"holdfast/api/holdfast"
 	"holdfast/internal/errkind"
 	"holdfast/manager/state/store"
 	"holdfast/release/driver"
@@ -34,6 +35,7 @@ func (d *deployment) release(want *desired) error {
 	if err := d.prune(want, t.stay, t.gone, t.needed); err != nil {
 		return err
 	}
+	d.introduce()
 	if r.Labels, err = d.labels(want, digest); err != nil {
 		return err
 	}
@@ -45,6 +47,20 @@ func (d *deployment) release(want *desired) error {
 	d.claim = d.records.pending(r, want.rollbackOf != 0)
 	d.gone = t.gone
 	return d.write(plan, t)
+}
+
+// introduce tells of secrets and configs that no release has named before as created: they were
+// staged for this one.
+func (d *deployment) introduce() {
+	named := map[string]bool{}
+	for _, r := range d.records.all {
+		r.addObjects(named)
+	}
+	for _, c := range d.changes {
+		if c.Action == holdfast.StackChange_UNCHANGED && d.found[c.ID] && !named[c.ID] {
+			c.Action = holdfast.StackChange_CREATED
+		}
+	}
 }
 
 // turnover is what becomes of the records of a stack when another release is deployed.

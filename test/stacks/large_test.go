@@ -105,10 +105,9 @@ func TestLargeRelease(t *testing.T) {
 	l.says(struck(writeAnswerLost(), "stack", "rollback", "--expect-revision", "2", "large"), "service large_web updated  ", "\nrelease 3\n")
 	l.serves(first, largeConfigs+1)
 	l.wantHistory("large", "1 superseded, 2 superseded, 3 deployed of 1")
-	// A release does not create what was stored for it: of the first that is all but the service
-	// and its network.
+	// What was stored for a release counts as created by it, beside the service and its network.
 	history := l.run(0, "stack", "history", "large").Out
-	l.says(history, "  2 created\n", "  1 updated\n", "  1 updated (rollback to 1)\n")
+	l.says(history, fmt.Sprintf("  %d created\n", largeConfigs+2), "  1 created, 1 updated\n", "  1 updated (rollback to 1)\n")
 
 	struck(writeInFlight(), "stack", "rm", "large")
 	l.nothingLeft()
