@@ -209,7 +209,8 @@ func (s *Server) changeArchived(ctx context.Context, c change) (*deployment, sto
 	if c.dry || !errors.Is(err, errGivenUp) { // it failed, or was done before
 		return d, result, err
 	}
-	if d.claim != nil {
+	claimed := d.claim != nil
+	if claimed {
 		if err := s.archive.take(ctx, h.tx, *d.claim); err != nil {
 			if outrun(err) {
 				err = errMoved
@@ -218,9 +219,13 @@ func (s *Server) changeArchived(ctx context.Context, c change) (*deployment, sto
 		}
 	}
 	d, result, err = s.update(ctx, c, h)
+	gone := d.gone
+	if err != nil {
+		gone = nil // what was to make room for it has not to
+	}
 	// An unknown outcome is not settled here: it may come yet.
-	if (d.claim != nil || len(d.gone) > 0) && !errkind.Is(err, errkind.UnknownOutcome) {
-		s.archive.finish(ctx, c.stack, d.gone)
+	if (claimed || len(gone) > 0) && !errkind.Is(err, errkind.UnknownOutcome) {
+		s.archive.finish(ctx, c.stack, gone)
 	}
 	return d, result, err
 }

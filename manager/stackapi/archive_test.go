@@ -118,6 +118,77 @@ func TestOutcomeComesLate(t *testing.T) {
 	}
 }
 
+// A call that would succeed may fail in the end: the archive has what it had.
+func TestFailsInTheEnd(t *testing.T) {
+	for _, op := range []struct {
+		name, want string
+		do         func(s *stackapi.Server) error
+	}{
+		{"deploy", "1 superseded, 2 deployed, 3 failed", func(s *stackapi.Server) error {
+			r := scaled("a", 3)
+			r.MaxHistory = 1
+			_, err := s.Deploy(t.Context(), r)
+			return err
+		}},
+		{"remove", "1 superseded, 2 deployed", func(s *stackapi.Server) error {
+			_, err := s.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"})
+			return err
+		}},
+	} {
+		a := newArchived(t)
+		f := a.manager()
+		f.deploy(scaled("a", 1))
+		f.deploy(scaled("a", 2))
+		before := a.store.Root().Revision()
+		c := config(t, a.store)
+		c.Store, c.Archive, c.Namespace = &refusing{a.store, 1}, a.archive, namespace
+		if err := op.do(stackapi.New(c)); !errkind.Is(err, errkind.Refused) {
+			t.Errorf("%s: got %v", op.name, err)
+		}
+		if got := a.heads(); got != op.want || a.store.Root().Revision() != before {
+			t.Errorf("%s: got %s", op.name, got)
+		}
+	}
+}
+
+// refusing is a store that lets some transactions through, and refuses the others.
+type refusing struct {
+	*store.MemoryStore
+	through int
+}
+
+func (s *refusing) Update(ctx context.Context, fn func(*store.Tx) error) (store.Result, error) {
+	if s.through--; s.through >= 0 {
+		return s.MemoryStore.Update(ctx, fn)
+	}
+	return s.MemoryStore.Update(ctx, func(tx *store.Tx) error {
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return errkind.New(errkind.Refused, "no")
+	})
+}
+
+// What only the archive has goes with the stack, too.
+func TestRemoveWhatOnlyTheArchiveHas(t *testing.T) {
+	a := newArchived(t)
+	a.manager().deploy(app("a"))
+	young := &archived{t, storetest.New(t), a.archive}
+	f := young.manager()
+	c := config(t, young.store)
+	c.Store, c.Archive, c.Namespace = &refusing{young.store, 1}, a.archive, namespace
+	if _, err := stackapi.New(c).Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"}); !errkind.Is(err, errkind.Refused) {
+		t.Errorf("got %v", err)
+	}
+	if got := young.heads(); got != "1 superseded" {
+		t.Errorf("after a removal that failed: %s", got)
+	}
+	must(f.Remove(t.Context(), &holdfast.RemoveStackRequest{Name: "a"}))
+	if got := young.heads(); got != "" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Two managers that both believe to lead deploy one stack at once: each deployment is one release.
 func TestTwoLeaders(t *testing.T) {
 	a := newArchived(t)
@@ -130,18 +201,15 @@ func TestTwoLeaders(t *testing.T) {
 			wg.Go(func() {
 				r := scaled("a", uint64(1+leader*each+i))
 				r.MaxHistory = 100
-				for {
-					resp, err := f.Deploy(t.Context(), r)
-					if errkind.Is(err, errkind.OutOfSequence) {
-						continue
-					}
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					numbers <- resp.Release
+				resp, err := f.Deploy(t.Context(), r)
+				for tries := 0; errkind.Is(err, errkind.OutOfSequence) && tries < 1000; tries++ {
+					resp, err = f.Deploy(t.Context(), r)
+				}
+				if err != nil {
+					t.Error(err)
 					return
 				}
+				numbers <- resp.Release
 			})
 		}
 		wg.Go(func() {

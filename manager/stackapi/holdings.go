@@ -151,19 +151,21 @@ func (rs records) pending(r driver.Record, back bool) *step {
 	return &s
 }
 
-// uninstalling is the step that tells the archive of a removal before it is done: without it, what
-// the store has no more would be superseded. If there is nothing to be removed, there is none.
+// uninstalling is the step that tells the archive of a removal before it is done, of a record that
+// leaves the store with it: without that, what the store has no more would be superseded. There is
+// none if the store has no record.
 func (h *holdings) uninstalling() *step {
-	if h == nil || len(h.heads) == 0 {
+	if h == nil {
 		return nil
 	}
-	head := h.heads[len(h.heads)-1]
-	for _, r := range h.kept { // it must leave the store
-		if have, ok := h.head(r.Key); ok {
-			head = have
+	for _, r := range h.kept {
+		head, ok := h.head(r.Key)
+		if !ok || r.damaged != nil {
+			continue
 		}
+		s := step{version: head.Version, head: head}
+		s.head.Status = driver.StatusUninstalling
+		return &s
 	}
-	s := step{version: head.Version, head: head}
-	s.head.Status = driver.StatusUninstalling
-	return &s
+	return nil
 }

@@ -56,8 +56,8 @@ func (d *deployment) removeAll(keepHistory bool) error {
 		}
 	} else if history, err = d.historyRemoval(); err != nil {
 		return err
-	} else {
-		d.claim = d.records.holdings.uninstalling()
+	} else if d.claim = d.records.holdings.uninstalling(); d.claim == nil {
+		d.gone = d.records.all
 	}
 	kept, err := d.countOf(named)
 	if err != nil {
