@@ -190,9 +190,9 @@ func (l *call) finalError(ctx context.Context, err error, sent bool) error {
 // retryError gives the error of a call that was tried in vain, with all that was tried.
 func (l *call) retryError(ctx context.Context) error {
 	e := &errkind.Error{Err: ctx.Err()}
-	var noLeader error
+	var noLeader *errkind.Error
 	for _, a := range l.tried {
-		if ours := errkind.FromStatus(a.err); errkind.Is(ours, errkind.NoLeader) {
+		if ours, ok := errors.AsType[*errkind.Error](errkind.FromStatus(a.err)); ok && ours.Kind == errkind.NoLeader {
 			noLeader = ours
 		}
 	}
@@ -202,8 +202,10 @@ func (l *call) retryError(ctx context.Context) error {
 		e.Msg = fmt.Sprintf("no answer; whether it was done is not known (request ID %s)", l.requestID)
 		e.Hint = "see whether it was done before you do it again"
 	case noLeader != nil:
-		e.Kind, e.Msg = errkind.NoLeader, "the cluster has no leader, and nothing was done"
-		e.Hint = errkind.Hint(noLeader)
+		e.Kind, e.Msg, e.Hint = errkind.NoLeader, "the cluster has no leader, and nothing was done", noLeader.Hint
+		if noLeader.Object != "" { // it is not the cluster that is away, but what it needs for an object
+			e.Msg = "nothing was done"
+		}
 	case ctx.Err() == context.Canceled:
 		e.Kind, e.Msg = errkind.Canceled, "canceled"
 	case len(l.tried) > 0 && !l.reached():
@@ -221,17 +223,24 @@ func (l *call) retryError(ctx context.Context) error {
 	return e
 }
 
-// describe names each endpoint that failed, and what it said.
+// describe names the endpoints that failed, and what they said, each reason once.
 func (l *call) describe() string {
-	parts := make([]string, len(l.tried))
-	for i, a := range l.tried {
-		times := ""
+	var reasons []string
+	endpoints := map[string][]string{} // by the reason
+	for _, a := range l.tried {
+		why, times := reason(a.err), ""
 		if a.times > 1 {
 			times = fmt.Sprintf(" (%d times)", a.times)
 		}
-		parts[i] = a.endpoint + times + ": " + reason(a.err)
+		if endpoints[why] == nil {
+			reasons = append(reasons, why)
+		}
+		endpoints[why] = append(endpoints[why], a.endpoint+times)
 	}
-	return strings.Join(parts, "; ")
+	for i, why := range reasons {
+		reasons[i] = strings.Join(endpoints[why], ", ") + ": " + why
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // reason shortens what gRPC says of a connection to what a person can use.

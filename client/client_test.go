@@ -192,6 +192,13 @@ func TestFinalErrors(t *testing.T) {
 			text: []string{"no leader, and nothing was done; gave up after 5s", "unix:///a (", "unix:///b (", "times): no leader"},
 			took: 5 * time.Second,
 		},
+		"what an object needs is away": {
+			handle: func(*manager, received) (any, error) {
+				return nil, errkind.New(errkind.NoLeader, "the database is away").On("stack", "shop")
+			},
+			timeout: 5 * time.Second, kind: errkind.NoLeader, took: 5 * time.Second,
+			text: []string{"nothing was done; gave up after 5s: unix:///a (", "times): stack shop: the database is away"},
+		},
 		"no leader until the budget is spent": {
 			handle: noLeader, opts: client.Options{RetryFor: time.Second}, timeout: time.Minute,
 			kind: errkind.NoLeader, took: 3 * time.Second,
@@ -202,7 +209,7 @@ func TestFinalErrors(t *testing.T) {
 		},
 		"nobody there": {
 			kill: "abc", timeout: time.Minute, kind: errkind.NoLeader,
-			text: []string{"cannot connect to any manager: unix:///a (", "connection refused; unix:///b"}, took: 5 * time.Second,
+			text: []string{"cannot connect to any manager: unix:///a (", "times), unix:///b (", "times): connection refused"}, took: 5 * time.Second,
 		},
 		"dies in the middle and nobody else is there": {
 			handle: func(m *manager, _ received) (any, error) { m.kill(); return created("x"), nil },

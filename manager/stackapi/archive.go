@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"holdfast/internal/errkind"
@@ -63,7 +64,7 @@ func (a *archive) failed(err error, stack string) error {
 		return err
 	}
 	at := *e
-	at.Msg = fmt.Sprintf("releases in %s: %s", a.driver.Name(), e.Msg)
+	at.Msg = fmt.Sprintf("releases in %s: %s", a.driver.Name(), strings.TrimPrefix(e.Msg, a.driver.Name()+": "))
 	if stack == "" {
 		return &at
 	}
