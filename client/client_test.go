@@ -185,6 +185,7 @@ func TestFinalErrors(t *testing.T) {
 		read    bool
 		kind    errkind.Kind
 		text    []string
+		not     string
 		took    time.Duration // at most
 	}{
 		"no leader until the context ends": {
@@ -198,6 +199,7 @@ func TestFinalErrors(t *testing.T) {
 			},
 			timeout: 5 * time.Second, kind: errkind.NoLeader, took: 5 * time.Second,
 			text: []string{"nothing was done; gave up after 5s: unix:///a (", "times): stack shop: the database is away"},
+			not:  "leader",
 		},
 		"no leader until the budget is spent": {
 			handle: noLeader, opts: client.Options{RetryFor: time.Second}, timeout: time.Minute,
@@ -240,6 +242,9 @@ func TestFinalErrors(t *testing.T) {
 				}
 				if !errkind.Is(err, c.kind) {
 					t.Fatalf("got %v, kind %v", err, errkind.Of(err))
+				}
+				if c.not != "" && strings.Contains(err.Error(), c.not) {
+					t.Errorf("%q is in: %v", c.not, err)
 				}
 				for _, text := range c.text {
 					if !strings.Contains(err.Error(), text) {
