@@ -6,6 +6,7 @@ import (
 
 	"holdfast/manager/state/store"
 	"holdfast/release/driver"
+	"holdfast/release/driver/object"
 )
 
 // holdings is what there is of a stack's releases where they are in an archive.
@@ -107,7 +108,7 @@ func (h *holdings) steps() []step {
 }
 
 // allHoldings sorts what the archive has by stacks, and adds what the store has.
-func allHoldings(tx store.ReadTx, heads []driver.Head) (map[string]*holdings, error) {
+func allHoldings(tx store.ReadTx, archived []driver.Head) (map[string]*holdings, error) {
 	all := map[string]*holdings{}
 	of := func(stack string) *holdings {
 		if all[stack] == nil {
@@ -115,11 +116,11 @@ func allHoldings(tx store.ReadTx, heads []driver.Head) (map[string]*holdings, er
 		}
 		return all[stack]
 	}
-	for _, head := range heads {
+	for _, head := range archived {
 		h := of(head.Key.Name)
 		h.heads = append(h.heads, head)
 	}
-	found, err := allHeads(tx)
+	found, err := heads(tx, store.ByNamePrefix(object.Heads))
 	if err != nil {
 		return nil, err
 	}

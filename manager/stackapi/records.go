@@ -67,15 +67,13 @@ func (r *record) stored() bool { return r.object.Name != "" }
 
 // readRecords returns the heads of a stack's records, the oldest first. It reads no body.
 func readRecords(tx store.ReadTx, stack string) ([]*record, error) {
-	found, err := allHeads(tx)
+	found, err := heads(tx, store.ByRelease(stack))
 	if err != nil {
 		return nil, err
 	}
 	var all []*record
 	for o, key := range found {
-		if key.Name == stack {
-			all = append(all, readRecord(o, key))
-		}
+		all = append(all, readRecord(o, key))
 	}
 	slices.SortFunc(all, (*record).compare)
 	return all, nil
@@ -88,7 +86,7 @@ func (r *record) compare(o *record) int {
 
 // newestRecords returns the head of each stack's newest record.
 func newestRecords(tx store.ReadTx) (map[string]*record, error) {
-	found, err := allHeads(tx)
+	found, err := heads(tx, store.ByNamePrefix(object.Heads))
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +107,9 @@ func newestRecords(tx store.ReadTx) (map[string]*record, error) {
 	return all, nil
 }
 
-// allHeads goes through the heads of all stacks' records.
-func allHeads(tx store.ReadTx) (iter.Seq2[*api.Secret, driver.Key], error) {
-	found, err := store.Secrets.Find(tx, store.ByNamePrefix(object.Heads))
+// heads goes through those heads of stacks' records that a selector selects.
+func heads(tx store.ReadTx, by store.By) (iter.Seq2[*api.Secret, driver.Key], error) {
+	found, err := store.Secrets.Find(tx, by)
 	if err != nil {
 		return nil, err
 	}
@@ -258,18 +256,18 @@ func (rs records) removal(r *record) ([]object.Op, error) {
 	if damaged.Upload == "" {
 		return ops, nil
 	}
-	return rs.appendParts(ops, func(p object.Part) bool { return !p.Head && p.Upload == damaged.Upload })
+	return rs.appendParts(ops, store.ByNamePrefix(object.Names), func(p object.Part) bool { return !p.Head && p.Upload == damaged.Upload })
 }
 
 // leftMarks plans the removal of marks of a stack that has no record any more.
 func (rs records) leftMarks(stack string) ([]object.Op, error) {
 	key := driver.Key{Namespace: recordNamespace, Name: stack}
-	return rs.appendParts(nil, func(p object.Part) bool { return p.Mark && p.Key == key })
+	return rs.appendParts(nil, store.ByRelease(stack), func(p object.Part) bool { return p.Mark && p.Key == key })
 }
 
-// appendParts appends the removal of those parts of records that are picked.
-func (rs records) appendParts(ops []object.Op, pick func(object.Part) bool) ([]object.Op, error) {
-	found, err := store.Secrets.Find(rs.tx, store.ByNamePrefix(object.Names))
+// appendParts appends the removal of those parts of records that are selected and picked.
+func (rs records) appendParts(ops []object.Op, by store.By, pick func(object.Part) bool) ([]object.Op, error) {
+	found, err := store.Secrets.Find(rs.tx, by)
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,14 @@ const StackLabel = "com.docker.stack.namespace"
 // ByStack selects the services, networks, secrets and configs of a stack.
 func ByStack(name string) By { return value(indexStack, name) }
 
+// ReleaseLabel is the label of secrets that are records of releases, with the release's name: see
+// release/driver/object.
+const ReleaseLabel = "holdfast.release.name"
+
+// ByRelease selects the secrets that are records of a release: what tells of its revisions, and
+// not what they hold.
+func ByRelease(name string) By { return value(indexRelease, name) }
+
 // ByServiceID selects the tasks of a service.
 func ByServiceID(id string) By { return value(indexService, id) }
 

@@ -15,6 +15,7 @@ const (
 	indexSecret       = "secret"
 	indexConfig       = "config"
 	indexStack        = "stack"
+	indexRelease      = "release"
 	indexService      = "service"
 	indexNode         = "node"
 	indexSlot         = "slot"

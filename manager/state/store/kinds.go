@@ -121,6 +121,7 @@ var (
 		unwrap: func(a *api.StoreAction) (*api.Secret, bool) { o := a.GetSecret(); return o, o != nil },
 		indexes: append(common(func(o *api.Secret) string { return o.Spec.Annotations.Name }),
 			&index[*api.Secret]{indexStack, func(o *api.Secret) []string { return stackOf(&o.Spec.Annotations) }},
+			&index[*api.Secret]{indexRelease, func(o *api.Secret) []string { return nonEmpty(o.Spec.Annotations.Labels[ReleaseLabel]) }},
 		),
 	}
 	Configs = &Table[*api.Config]{

@@ -73,7 +73,7 @@ func (d dice) networks() (out []*api.NetworkAttachmentConfig) {
 }
 
 func (d dice) annotations(n int) api.Annotations {
-	a := api.Annotations{Name: fmt.Sprint(d.value(), "-", n), Labels: map[string]string{store.StackLabel: d.value()}}
+	a := api.Annotations{Name: fmt.Sprint(d.value(), "-", n), Labels: map[string]string{store.StackLabel: d.value(), store.ReleaseLabel: d.value()}}
 	if d.IntN(3) == 0 {
 		a.Labels = nil
 	}
@@ -263,8 +263,11 @@ func pickedNodes() []picked[*api.Node] {
 
 func pickedSecrets() []picked[*api.Secret] {
 	type S = *api.Secret
-	return append(named(func(o S) string { return o.Spec.Annotations.Name }),
-		each(store.ByStack, "stack", func(o S) []string { return stack(&o.Spec.Annotations) })...)
+	return slices.Concat(
+		named(func(o S) string { return o.Spec.Annotations.Name }),
+		each(store.ByStack, "stack", func(o S) []string { return stack(&o.Spec.Annotations) }),
+		each(store.ByRelease, "release", func(o S) []string { return []string{o.Spec.Annotations.Labels[store.ReleaseLabel]} }),
+	)
 }
 
 // Every selector, and what And and Or make of them, selects what it says: on HEAD within a
