@@ -31,8 +31,9 @@ func (c *Client) Get(ctx context.Context, name string) (Object, error) {
 
 // List implements Store. It is of one revision, and asks for pages as they are needed.
 func (c *Client) List(ctx context.Context, labels map[string]string) iter.Seq2[Object, error] {
+	selector := holdfast.Selector{Labels: labels, NamePrefixes: []string{NamesOf(labels)}} // names have an index
 	return func(yield func(Object, error) bool) {
-		for o, err := range c.cluster.List(ctx, holdfast.Kind_KIND_CONFIG, holdfast.Selector{Labels: labels}) {
+		for o, err := range c.cluster.List(ctx, holdfast.Kind_KIND_CONFIG, selector) {
 			if err != nil {
 				yield(Object{}, err)
 				return
