@@ -50,6 +50,7 @@ type core struct {
 	leaderless int    // ticks without a leader
 	handover   bool   // a leadership transfer is under way
 	transfers  []*state.Outcome
+	asked      int // how often, for them
 
 	reads  reads
 	change *changeCall // the change of membership under way
@@ -235,8 +236,7 @@ func (c *core) follow() {
 		c.machine.Elected(c.term)
 	}
 	if !c.handover && len(c.transfers) > 0 {
-		c.endTransfers(errkind.New(errkind.Refused, "the voter that was asked to lead did not take over in time").
-			WithHint("try again"))
+		c.notTakenOver()
 	}
 }
 

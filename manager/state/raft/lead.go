@@ -37,6 +37,10 @@ func (c *core) countCommitted(entries []*pb.Entry) {
 	}
 }
 
+// maxTransfers is how often a voter is asked to lead. One that still has to apply a change of the
+// membership does not campaign, and raft does not ask again.
+const maxTransfers = 2
+
 // handOver hands leadership over. done gets nil once this member does not lead, and an error
 // if nobody took over: then it leads on.
 func (c *core) handOver(done *state.Outcome) {
@@ -44,13 +48,25 @@ func (c *core) handOver(done *state.Outcome) {
 	switch {
 	case !c.leading:
 		done.Set(nil)
-	case c.handover || c.transfer():
+	case c.handover:
 		c.transfers = append(c.transfers, done)
+	case c.transfer():
+		c.transfers, c.asked = append(c.transfers, done), 1
 		c.follow()
 	default:
 		done.Set(errkind.New(errkind.Refused, "no other voter can be reached to lead").
 			WithHint("see which managers cannot be reached with: ctl member ls"))
 	}
+}
+
+// notTakenOver asks once more after raft has given a transfer up, or ends it.
+func (c *core) notTakenOver() {
+	if c.asked < maxTransfers && c.transfer() {
+		c.asked++
+		return
+	}
+	c.endTransfers(errkind.New(errkind.Refused, "the voter that was asked to lead did not take over in time").
+		WithHint("try again"))
 }
 
 func (c *core) endTransfers(err error) {
@@ -76,6 +92,6 @@ func (c *core) transfer() bool {
 		return false
 	}
 	c.raw.TransferLeader(best)
-	c.follow()
+	c.handover = true
 	return true
 }

@@ -128,10 +128,20 @@ func TestTransferThatFails(t *testing.T) {
 		t.Error("an entry was proposed during the transfer")
 	}
 	second := lead.steps.Transfer()
-	l.take(pb.MsgTimeoutNow)
+	asked := 0
+	for range maxTransfers * (DefaultElectionTicks + 1) {
+		lead.turn()
+		asked += len(l.take(pb.MsgTimeoutNow))
+		l.settle()
+		if asked < maxTransfers {
+			wantNone(t, done)
+		}
+		lead.steps.Tick()
+	}
 	l.settle()
-	wantNone(t, done)
-	l.tick(DefaultElectionTicks + 1)
+	if asked != maxTransfers {
+		t.Errorf("a voter was asked %d times to lead", asked)
+	}
 	wantErr(t, done, errkind.Refused)
 	wantErr(t, second, errkind.Refused)
 	if !lead.node.core.leading || lead.ledger.entries[len(lead.ledger.entries)-1].Data != "held" {
@@ -143,6 +153,25 @@ func TestTransferThatFails(t *testing.T) {
 		t.Fatal("it leads without a quorum")
 	}
 	wantDone(t, lead.steps.Transfer())
+}
+
+// A voter that has to apply a change of the membership first does not take over, and is asked again.
+func TestTransferAsksAgain(t *testing.T) {
+	l := newLab(t)
+	l.voters(3)
+	lead := l.lead(1)
+	done := lead.steps.Transfer()
+	lead.turn()
+	if n := len(l.take(pb.MsgTimeoutNow)); n != 1 {
+		t.Fatalf("%d voters were asked to lead", n)
+	}
+	l.settle()
+	wantNone(t, done)
+	l.tick(DefaultElectionTicks + 1)
+	wantDone(t, done)
+	if lead.node.core.leading || l.leader() == nil {
+		t.Error("no other leads")
+	}
 }
 
 // raft refuses a proposal: the store hears of it, and nothing is counted as with raft.
