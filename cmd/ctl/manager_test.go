@@ -58,6 +58,8 @@ func (c committed) Read(ctx context.Context) (store.ReadTx, error) {
 	return c.Root(), err
 }
 
+func (c committed) Newest(context.Context) (store.ReadTx, error) { return c.Root(), nil }
+
 // serve serves the store on a unix socket until stop is called.
 func serve(s *store.MemoryStore, socket string) (stop func(), err error) {
 	l, err := net.Listen("unix", socket)

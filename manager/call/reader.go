@@ -34,9 +34,18 @@ func (r Reader) Read(ctx context.Context) (store.ReadTx, error) {
 	case wire.At:
 		return r.Store.At(fresh.Revision)
 	case wire.Linearizable:
-		err = r.Node.ReadIndex(ctx)
+		return r.Newest(ctx)
 	}
 	if err != nil {
+		return nil, err
+	}
+	return r.Store.Root(), nil
+}
+
+// Newest returns a view that has all that was committed before, whatever the Read header of the
+// call asks for: for what is done because of it. It blocks as Read does.
+func (r Reader) Newest(ctx context.Context) (store.ReadTx, error) {
+	if err := r.Node.ReadIndex(ctx); err != nil {
 		return nil, err
 	}
 	return r.Store.Root(), nil

@@ -77,13 +77,25 @@ func (a *archive) key(k driver.Key) driver.Key {
 	return k
 }
 
-// look reads a stack's releases: first what the archive has, so that the store is no older.
+// look reads a stack's releases: first what the archive has, so that the store is no older, unless
+// the caller asked for that.
 func (a *archive) look(ctx context.Context, stack string) (*holdings, error) {
+	return a.lookIn(ctx, stack, a.reader.Read)
+}
+
+// newest is look for what is done because of it: it does not matter what the caller asked for.
+func (a *archive) newest(ctx context.Context, stack string) (*holdings, error) {
+	return a.lookIn(ctx, stack, a.reader.Newest)
+}
+
+func (a *archive) lookIn(
+	ctx context.Context, stack string, read func(context.Context) (store.ReadTx, error),
+) (*holdings, error) {
 	heads, err := a.heads(ctx, stack)
 	if err != nil {
 		return nil, err
 	}
-	tx, err := a.reader.Read(ctx)
+	tx, err := read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +106,7 @@ func (a *archive) look(ctx context.Context, stack string) (*holdings, error) {
 // settle makes the archive say of a stack's releases what the store says, and returns both.
 func (a *archive) settle(ctx context.Context, stack string) (*holdings, error) {
 	for range settleAttempts {
-		h, err := a.look(ctx, stack)
+		h, err := a.newest(ctx, stack)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +205,7 @@ func (s *Server) change(ctx context.Context, c change) (*deployment, store.Resul
 func (s *Server) changeArchived(ctx context.Context, c change) (*deployment, store.Result, error) {
 	read := s.archive.settle
 	if c.dry {
-		read = s.archive.look
+		read = s.archive.newest
 	}
 	h, err := read(ctx, c.stack)
 	if err != nil {
@@ -271,7 +283,7 @@ func (s *Server) Settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tx, err := s.reader.Read(ctx)
+	tx, err := s.reader.Newest(ctx)
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,43 @@ func TestFailsInTheEnd(t *testing.T) {
 	}
 }
 
+// pastReader reads a past state for a caller who asks for one.
+type pastReader struct {
+	reader
+	revision uint64
+}
+
+func (r pastReader) Read(context.Context) (store.ReadTx, error) { return r.store.At(r.revision) }
+
+// A caller may ask for a past state, and that is not what the archive is made to say.
+func TestPastStateIsNotSettled(t *testing.T) {
+	a := newArchived(t)
+	f := a.manager()
+	f.network("before", nil)
+	f.deploy(scaled("a", 1))
+	f.deploy(scaled("a", 2))
+	before := a.heads()
+	for revision := range a.store.Root().Revision() {
+		c := config(t, a.store)
+		c.Reader, c.Archive, c.Namespace = pastReader{reader{a.store}, 1 + revision}, a.archive, namespace
+		past := stackapi.New(c)
+		if resp, err := past.Deploy(t.Context(), scaled("a", 2)); err != nil || resp.Release != 2 {
+			t.Errorf("of revision %d: %v, %v", 1+revision, resp, err)
+		}
+		if err := past.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		dry := scaled("a", 3)
+		dry.DryRun = true
+		if resp, err := past.Deploy(t.Context(), dry); err != nil || resp.Release != 3 {
+			t.Errorf("a dry run of revision %d: %v, %v", 1+revision, resp, err)
+		}
+		if got := a.heads(); got != before {
+			t.Fatalf("of revision %d: the archive has %s, and had %s", 1+revision, got, before)
+		}
+	}
+}
+
 // refusing is a store that lets some transactions through, and refuses the others.
 type refusing struct {
 	*store.MemoryStore

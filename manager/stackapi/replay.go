@@ -56,7 +56,7 @@ func (s *Server) archivedReleases(ctx context.Context, stack string) []*record {
 	if s.archive == nil {
 		return nil
 	}
-	h, err := s.archive.look(ctx, stack)
+	h, err := s.archive.newest(ctx, stack)
 	if err != nil {
 		s.archive.logger.Warn("a repeated call is answered without the archive of releases", "stack", stack, "err", err)
 		return nil

@@ -48,6 +48,8 @@ type Store interface {
 type Reader interface {
 	// Read returns a state as fresh as the caller asked for.
 	Read(ctx context.Context) (store.ReadTx, error)
+	// Newest returns a state that has all that was committed before, whatever the caller asked for.
+	Newest(ctx context.Context) (store.ReadTx, error)
 }
 
 // Config is what a server works on. All but the archive's part must be given.

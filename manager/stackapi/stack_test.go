@@ -28,7 +28,8 @@ const canary = "canary-4711"
 // reader reads the newest state.
 type reader struct{ store *store.MemoryStore }
 
-func (r reader) Read(context.Context) (store.ReadTx, error) { return r.store.Root(), nil }
+func (r reader) Read(context.Context) (store.ReadTx, error)   { return r.store.Root(), nil }
+func (r reader) Newest(context.Context) (store.ReadTx, error) { return r.store.Root(), nil }
 
 // fixture is a server over a store of its own.
 type fixture struct {
