@@ -122,9 +122,11 @@ func (l *call) again(ctx context.Context, e *endpoint, err error, sent bool) boo
 	case isUnavailable(err):
 		l.uncertain = l.uncertain || sent
 	case kind == errkind.NoLeader:
-	case kind == errkind.UnknownOutcome && isOurs(err),
-		kind == errkind.Canceled, kind == errkind.DeadlineReached: // the manager's own end, not ours
+	case kind == errkind.UnknownOutcome && isOurs(err):
 		l.uncertain = true
+	case kind == errkind.Canceled, kind == errkind.DeadlineReached: // the manager's own end, or ours that came to it first
+		l.uncertain = true
+		err = l.saidBefore(e.name, err)
 	default:
 		return false
 	}
@@ -142,14 +144,22 @@ func (l *call) note(endpoint string, err error, sent bool) {
 	l.tried = append(l.tried, attempt{endpoint: endpoint, times: 1, err: err, sent: sent})
 }
 
-// cut notes an attempt that our own end cut short: what the endpoint said before says more.
+// cut notes an attempt that our own end cut short, unless the endpoint said something before.
 func (l *call) cut(endpoint string, err error, sent bool) {
+	if l.saidBefore(endpoint, nil) == nil {
+		l.note(endpoint, err, sent)
+	}
+}
+
+// saidBefore returns what an endpoint said in an earlier attempt, which says more than that a time
+// is over; or, if there was none, err.
+func (l *call) saidBefore(endpoint string, err error) error {
 	for _, a := range l.tried {
 		if a.endpoint == endpoint {
-			return
+			return a.err
 		}
 	}
-	l.note(endpoint, err, sent)
+	return err
 }
 
 // gaveUp tells, after a round through all endpoints, that there shall be no other.

@@ -177,6 +177,14 @@ func TestNoLeaderIsRetriedUntilThereIsOne(t *testing.T) {
 func TestFinalErrors(t *testing.T) {
 	noLeader := func(*manager, received) (any, error) { return nil, errkind.New(errkind.NoLeader, "no leader") }
 	unknown := func(*manager, received) (any, error) { return nil, errkind.New(errkind.UnknownOutcome, "lost") }
+	asked := map[*manager]bool{}
+	thenLate := func(m *manager, r received) (any, error) {
+		if asked[m] {
+			return nil, errkind.New(errkind.DeadlineReached, "late")
+		}
+		asked[m] = true
+		return noLeader(m, r)
+	}
 	for name, c := range map[string]struct {
 		handle  func(*manager, received) (any, error)
 		kill    string
@@ -200,6 +208,10 @@ func TestFinalErrors(t *testing.T) {
 			timeout: 5 * time.Second, kind: errkind.NoLeader, took: 5 * time.Second,
 			text: []string{"nothing was done; gave up after 5s: unix:///a (", "times): stack shop: the database is away"},
 			not:  "leader",
+		},
+		"a manager whose time is over says less than before": {
+			handle: thenLate, timeout: 5 * time.Second, kind: errkind.UnknownOutcome, took: 5 * time.Second,
+			text: []string{"whether it was done is not known", "times): no leader"}, not: "late",
 		},
 		"no leader until the budget is spent": {
 			handle: noLeader, opts: client.Options{RetryFor: time.Second}, timeout: time.Minute,
