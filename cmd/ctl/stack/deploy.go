@@ -87,12 +87,7 @@ func (e *expected) expect(ctx context.Context, c *client.Client, stack string) (
 	if err != nil && !errkind.Is(err, errkind.NotFound) {
 		return 0, err
 	}
-	for _, release := range r.GetReleases() {
-		if release.Status == deployed {
-			return release.Number, nil
-		}
-	}
-	return 0, nil
+	return deployedOf(r).GetNumber(), nil
 }
 
 // addHistory adds --history. 0 leaves it to the managers.

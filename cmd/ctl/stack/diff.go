@@ -95,17 +95,33 @@ func (o *diffOptions) check(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// deployedRelease tells which release of a stack is deployed.
+// deployedOf returns the release of a history that is deployed, or nil.
+func deployedOf(history *holdfast.StackHistoryResponse) *holdfast.Release {
+	for _, r := range history.GetReleases() {
+		if r.Status == deployed {
+			return r
+		}
+	}
+	return nil
+}
+
+// deployedRelease tells which release of a stack is deployed, and fails if none is.
 func deployedRelease(ctx context.Context, c *client.Client, name string) (uint64, error) {
-	r, err := c.Stacks().GetRelease(ctx, &holdfast.GetReleaseRequest{Name: name})
+	history, err := c.Stacks().History(ctx, &holdfast.StackHistoryRequest{Name: name})
 	if err != nil {
 		return 0, err
 	}
-	if status := r.Release.GetStatus(); status != deployed {
-		return 0, errkind.New(errkind.Refused, "no release is deployed; the newest is %d, which is %s", r.Release.GetNumber(), status).
-			On("stack", name).WithHint("give a release to compare with, with --from")
+	if r := deployedOf(history); r != nil {
+		return r.Number, nil
 	}
-	return r.Release.GetNumber(), nil
+	n := len(history.Releases)
+	if n == 0 {
+		return 0, errkind.New(errkind.NotFound, "has no release").On("stack", name).
+			WithHint("it was deployed before there were releases; deploy it again")
+	}
+	newest := history.Releases[n-1]
+	return 0, errkind.New(errkind.Refused, "no release is deployed; the newest is %d, which is %s", newest.Number, newest.Status).
+		On("stack", name).WithHint("give a release to compare with, with --from")
 }
 
 // difference is what -o json prints of a comparison.

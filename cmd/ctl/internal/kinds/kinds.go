@@ -156,24 +156,24 @@ func column[T any](title string, value func(T) string) cli.Column[T] {
 
 // FormatTime gives a time as people and programs read it, or "" if there is none.
 func FormatTime(t *types.Timestamp) string {
-	if t == nil {
-		return ""
-	}
-	at, err := types.TimestampFromProto(t)
-	if err != nil {
+	at, ok := timeOf(t)
+	if !ok {
 		return ""
 	}
 	return at.UTC().Format(time.RFC3339)
 }
 
+// timeOf tells a time, if there is one.
+func timeOf(t *types.Timestamp) (at time.Time, ok bool) {
+	at, err := types.TimestampFromProto(t) // nil is an error, too
+	return at, err == nil
+}
+
 // FormatAge gives how long ago a time was, in the unit that says enough: "90s", "5m", "30h", "12d";
 // or "" if there is none.
 func FormatAge(t *types.Timestamp, now time.Time) string {
-	if t == nil {
-		return ""
-	}
-	at, err := types.TimestampFromProto(t)
-	if err != nil {
+	at, ok := timeOf(t)
+	if !ok {
 		return ""
 	}
 	age := max(0, now.Sub(at)) // clocks differ
